@@ -1,6 +1,8 @@
 //! What the host needs to know of agents, from the configuration.
 
 use crate::config::{self, Config};
+use crate::known_agents::{known_by_name, variable};
+use acpd_catalog::Habits;
 use acpd_host::{AgentSpec, FileRules, Graces, Offered, Program, Timeouts};
 use std::collections::BTreeMap;
 
@@ -14,7 +16,7 @@ pub(crate) fn agent_specs(config: &Config) -> BTreeMap<String, AgentSpec> {
 pub(crate) fn agent_spec(config: &Config, name: &str, agent: &config::Agent) -> AgentSpec {
     // The form of an agent's name is narrow enough for a file's.
     let logs = config.storage.path.join("logs");
-    AgentSpec {
+    let mut spec = AgentSpec {
         name: name.to_owned(),
         program: Program {
             command: agent.command.clone().into(),
@@ -43,5 +45,51 @@ pub(crate) fn agent_spec(config: &Config, name: &str, agent: &config::Agent) -> 
             forward: config.files.forward,
             ..FileRules::default()
         },
+    };
+    let habits = known_by_name(&spec).map_or(Habits::DEFAULT, |known| known.habits);
+    spec.offered.transcript_resources = !habits.moves_resources;
+    let own = habits.own_directory.and_then(|place| place.path(&|name| variable(&spec, name)));
+    spec.files.agent_directory = own.filter(|directory| directory.is_absolute());
+    spec
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract 2.2: the directory of a known agent is served beside the session's
+    // quirk resource-moved (agents that put embedded content last): the transcript of a session comes as text that says where
+    // it ends, in front of the user's words
+    // quirk file-outside
+    #[test]
+    fn what_is_known_of_an_agent_counts_in_any_entry() {
+        let mut config = Config::default();
+        let agent = |command: &str, env: &[(&str, &str)]| {
+            let mut agent = config::Agent::builtin(command.to_owned(), Vec::new());
+            agent.env.0.extend(env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+            agent
+        };
+        let agents = [
+            ("planner", agent("/opt/bin/kimi", &[("HOME", "/h")])),
+            ("moved", agent("kimi", &[("HOME", "/h"), ("KIMI_CODE_HOME", "/else/where")])),
+            ("relative", agent("kimi", &[("KIMI_CODE_HOME", "where")])),
+            ("mover", agent("gemini", &[("HOME", "/h")])),
+            ("other", agent("other", &[("HOME", "/h")])),
+        ];
+        config.agents = agents.map(|(name, agent)| (name.to_owned(), agent)).into();
+        let seen: Vec<_> = agent_specs(&config)
+            .into_iter()
+            .map(|(name, spec)| (name, spec.files.agent_directory, spec.offered.transcript_resources))
+            .collect();
+        let expected = [
+            ("moved", Some("/else/where"), true),
+            ("mover", None, false),
+            ("other", None, true),
+            ("planner", Some("/h/.kimi-code"), true),
+            ("relative", None, true),
+        ];
+        let expected = expected
+            .map(|(name, directory, resources)| (name.to_owned(), directory.map(Into::into), resources));
+        assert_eq!(seen, expected);
     }
 }

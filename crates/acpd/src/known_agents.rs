@@ -7,7 +7,7 @@
 mod sight;
 mod versions;
 
-pub(crate) use sight::{KnownAgents, known_agent};
+pub(crate) use sight::{KnownAgents, known_agent, known_by_name, variable};
 
 use crate::absent::path;
 use crate::config::{Agent, Config};

@@ -2,6 +2,9 @@
 //!
 //! Facts, in a table that is compiled in ([`KNOWN`]); nothing here reads a file. Not here: whether it is installed.
 
+use std::ffi::OsString;
+use std::path::PathBuf;
+
 mod table;
 #[cfg(test)]
 mod tests;
@@ -31,6 +34,8 @@ pub struct Known {
     pub version_args: &'static [&'static str],
     /// What it wants of its host.
     pub wanted: Wanted,
+    /// What its host does for it besides.
+    pub habits: Habits,
     /// What a login of it looks like.
     pub login: Login,
 }
@@ -85,6 +90,20 @@ impl Wanted {
     pub const DEFAULT: Wanted = Wanted { files: true, stderr_log: false };
 }
 
+/// What an agent does that its host has to know, and that no key of an entry says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Habits {
+    /// The directory that it keeps files of its own in, such as plans, which it may ask its host to read and write.
+    pub own_directory: Option<Place>,
+    /// It moves an embedded resource of a prompt behind the text, and puts a reference in its place.
+    pub moves_resources: bool,
+}
+
+impl Habits {
+    /// An agent without any.
+    pub const DEFAULT: Habits = Habits { own_directory: None, moves_resources: false };
+}
+
 /// What a login of an agent looks like from outside. Only whether something is there is looked at, never what it says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Login {
@@ -110,6 +129,16 @@ pub struct Place {
     pub below_home: &'static str,
     /// What is in it; the directory itself when this is empty.
     pub file: &'static str,
+}
+
+impl Place {
+    /// Returns its path for an agent with these variables; none without a home directory.
+    pub fn path(&self, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+        let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let named = self.variable.and_then(set);
+        let directory = named.or_else(|| Some(set("HOME")?.join(self.below_home)))?;
+        Some(if self.file.is_empty() { directory } else { directory.join(self.file) })
+    }
 }
 
 /// The agent that is called so, or also so.

@@ -28,7 +28,7 @@ mod spec;
 pub use archive::{ArchiveError, Bounds, Unpacked, unpack};
 pub use finding::{Absent, Found, find, program_in, to_run};
 pub use inside::{InsideError, InsidePath};
-pub use known::{Companion, KNOWN, Known, Login, Package, Place, Wanted, known};
+pub use known::{Companion, Habits, KNOWN, Known, Login, Package, Place, Wanted, known};
 pub use layout::{AgentsDir, Locked, Published, Staging};
 pub use login::logged_in;
 pub use name::{AgentName, NameError, Version};

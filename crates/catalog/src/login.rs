@@ -4,7 +4,6 @@
 
 use crate::known::{Login, Place};
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 /// A file with no more in it than this holds no login: what is left behind by a logout is `{}`.
 const EMPTY_BYTES: u64 = 4;
@@ -15,7 +14,7 @@ pub fn logged_in(login: &Login, variable: &dyn Fn(&str) -> Option<OsString>) -> 
     if login.variables.iter().any(is_set) {
         return Some(true);
     }
-    let is_there = |place: &Place| path_of(place, variable).is_some_and(|path| has_something(&path));
+    let is_there = |place: &Place| place.path(variable).is_some_and(|path| has_something(&path));
     if login.files.iter().any(is_there) {
         return Some(true);
     }
@@ -24,13 +23,6 @@ pub fn logged_in(login: &Login, variable: &dyn Fn(&str) -> Option<OsString>) -> 
     variable("HOME").filter(|home| !home.is_empty())?;
     let is_hidden = elsewhere.iter().any(is_there) || login.in_keychain && cfg!(target_os = "macos");
     (!is_hidden).then_some(false)
-}
-
-fn path_of(place: &Place, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let named = place.variable.and_then(set);
-    let directory = named.or_else(|| Some(set("HOME")?.join(place.below_home)))?;
-    Some(if place.file.is_empty() { directory } else { directory.join(place.file) })
 }
 
 fn has_something(path: &std::path::Path) -> bool {

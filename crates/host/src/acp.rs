@@ -170,7 +170,7 @@ mod tests {
     // IN-4: what is advertised is what acpd serves
     #[test]
     fn agents_are_offered_what_is_served() {
-        let offered = Offered { files: true, terminals: false, terminal_logins: false };
+        let offered = Offered { files: true, terminals: false, ..Offered::default() };
         let params = super::initialize_params(offered);
         let params: serde_json::Value = serde_json::from_slice(&params).expect("JSON");
         assert_eq!(params["protocolVersion"], 1);

@@ -36,11 +36,13 @@ struct Content<'a> {
     content: &'a str,
 }
 
-/// What the configuration says of files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What the configuration says of files, and what is known of the agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileRules {
     /// Only the session's directories are served; else whatever the user can reach.
     pub confine: bool,
+    /// A directory in which the agent keeps files of its own, served beside the session's where it exists.
+    pub agent_directory: Option<PathBuf>,
     /// The longest content of one read or write, in bytes of UTF-8.
     pub max_bytes: u64,
     /// How much of a file one read may look at before the first line that it returns, in bytes.
@@ -52,7 +54,8 @@ pub struct FileRules {
 impl Default for FileRules {
     /// Confined, 16 MiB behind at most 1 GiB, and acpd's own business.
     fn default() -> Self {
-        Self { confine: true, max_bytes: 16 << 20, max_skipped: 1 << 30, forward: false }
+        let (max_bytes, max_skipped) = (16 << 20, 1 << 30);
+        Self { confine: true, agent_directory: None, max_bytes, max_skipped, forward: false }
     }
 }
 
@@ -109,12 +112,16 @@ impl Files {
     ///
     /// Safe.
     pub async fn open(spec: FilesSpec, slots: &FileSlots) -> Self {
-        let FilesSpec { directories, rules } = spec;
-        let open = move || if rules.confine { Roots::open(&directories) } else { Roots::everything() };
+        let FilesSpec { mut directories, rules } = spec;
+        let bounds = Bounds { content: rules.max_bytes, skipped: rules.max_skipped };
+        let open = move || {
+            directories.extend(rules.agent_directory.filter(|directory| directory.is_dir()));
+            if rules.confine { Roots::open(&directories) } else { Roots::everything() }
+        };
         let roots = slots.run(open).await.unwrap_or_default();
         Self {
             roots: Arc::new(roots),
-            bounds: Bounds { content: rules.max_bytes, skipped: rules.max_skipped },
+            bounds,
             turns: Arc::new(RwLock::with_max_readers((), READERS)),
             permits: FilePermits::new(slots),
         }

@@ -34,6 +34,11 @@ pub(crate) fn imported(session: &SessionId, events: u64, creator: &Creator) {
     tracing::info!(parent: None, %session, events, client, token, "session imported");
 }
 
+/// An agent asked for a file outside its session's directories, for the first time in a run.
+pub(crate) fn file_refused(path: &str, remedy: &str) {
+    tracing::warn!(path, remedy, "a file outside the session's directories was refused");
+}
+
 /// Another node has taken a session up; what is stored here is session `copy` from now on.
 pub(crate) fn set_aside(session: &SessionId, copy: &SessionId, by: &str) {
     tracing::warn!(parent: None, %session, %copy, by, "another node has taken a session up; this copy is kept");

@@ -114,7 +114,7 @@ impl Host {
         let span = agent.span_of_run(id, run.meta.runs.unwrap_or(RunNumber(1)));
         let began_after = appender.next_seq() - 1;
         let permission_mode = run.meta.permission_mode.unwrap_or(spec.permission_mode);
-        let setup = FilesSpec::of_session(&run.setup, spec.files);
+        let setup = FilesSpec::of_session(&run.setup, spec.files.clone());
         let about = about(id, &run, (began_after, permission_mode), &setup);
         let doubts = self.shared.store.check_cache.doubts.clone();
         let journal = span.in_scope(|| RunJournal::started(agent, doubts));
@@ -183,6 +183,7 @@ impl Host {
             terminals: Arc::clone(&sessions.terminals),
             owner: id.to_string(),
             agent: agent.into(),
+            told_outside: Arc::default(),
         }
     }
 

@@ -7,10 +7,11 @@
 mod error;
 mod terminal;
 
-pub(crate) use error::ServiceError;
+pub(crate) use error::{Notice, ServiceError};
 pub(crate) use terminal::exit_status;
 
-use crate::files::Files;
+use crate::files::{FileError, Files};
+use crate::journal;
 use acpd_record::{Json, SessionId};
 use acpd_terminal::{Keeping, TerminalEvent, TerminalId, Terminals};
 use bytes::Bytes;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc;
 
 /// Which of them an agent is offered. A method of one that is not is answered -32601.
@@ -27,13 +29,15 @@ pub struct Offered {
     pub files: bool,
     /// `terminal/*`.
     pub terminals: bool,
+    /// A transcript as an embedded resource, if it takes those; else as text.
+    pub transcript_resources: bool,
     /// Logins in a terminal, which a command of acpd's shows; then nothing else that needs a person.
     pub terminal_logins: bool,
 }
 
 impl Default for Offered {
     fn default() -> Self {
-        Self { files: true, terminals: true, terminal_logins: false }
+        Self { files: true, terminals: true, transcript_resources: true, terminal_logins: false }
     }
 }
 
@@ -84,6 +88,8 @@ pub(crate) struct Services {
     pub(crate) agent: Arc<str>,
     /// Where its commands run unless they say otherwise.
     pub(crate) cwd: PathBuf,
+    /// It was said that a file outside the session's directories was refused.
+    pub(crate) told_outside: Arc<AtomicBool>,
 }
 
 impl Services {
@@ -101,12 +107,12 @@ impl Services {
     ) -> Result<Served, ServiceError> {
         match service {
             Service::Read => {
-                let result = self.files.read(params).await?;
+                let result = self.files.read(params).await.map_err(|error| self.refused(error))?;
                 let bytes = result.len();
                 Ok(Served { result, summary: Json::new(&ReadSummary { result_bytes: bytes }) })
             }
             Service::Write => {
-                self.files.write(params).await?;
+                self.files.write(params).await.map_err(|error| self.refused(error))?;
                 Ok(Served::plain(&Nothing {}))
             }
             Service::Create => self.create(&params, feed, keeping).await,
@@ -116,6 +122,25 @@ impl Services {
             Service::Release => self.release(&params).await,
             Service::Resize => self.resize(&params).await,
         }
+    }
+
+    /// A file that was refused. The first one outside the session's directories is news for people, too: the agent may keep
+    /// files of its own elsewhere, and its model alone would learn of it.
+    fn refused(&self, error: FileError) -> ServiceError {
+        let FileError::Outside(path) = &error else { return error.into() };
+        if self.told_outside.swap(true, Ordering::Relaxed) {
+            return error.into();
+        }
+        let remedy = format!(
+            "files = false in [agents.{}] has the agent read and write by itself, confine = false in [files] serves any file",
+            self.agent
+        );
+        journal::file_refused(path, &remedy);
+        let notice = Notice {
+            title: format!("{path:?} is outside the session's directories and was refused"),
+            description: remedy,
+        };
+        ServiceError { notice: Some(notice), ..error.into() }
     }
 }
 

@@ -22,6 +22,8 @@ const TITLE: usize = 200;
 const INTRODUCTION: &str = "This is a transcript of the conversation so far, kept by the client. You held it in an \
     earlier session that cannot be resumed. Take it as context: it asks nothing of you, and what it tells of has \
     happened.";
+/// The end of one that is given as text: agents put the texts of a prompt one behind the other, without anything between.
+const END: &str = "\n---\n\nThis is the end of the transcript. What the user says now follows.\n\n";
 const CUT_WITHIN: &str = "[the beginning of this message was left out]\n";
 
 /// One message of the conversation, or one tool call.
@@ -194,13 +196,14 @@ impl Transcript {
         }
     }
 
-    /// A content block for a prompt: a resource for agents that take one, which tells it from what the user says.
+    /// A content block for a prompt, in front of the user's: a resource for agents that take one, which tells it from what the
+    /// user says; else a text that says where it ends.
     pub(crate) fn block(&self, session: &SessionId, embedded_context: bool) -> Json {
         #[derive(Serialize)]
         #[serde(tag = "type", rename_all = "snake_case")]
         enum Block<'a> {
             Resource { resource: Resource<'a> },
-            Text { text: &'a str },
+            Text { text: String },
         }
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
@@ -213,7 +216,7 @@ impl Transcript {
         let uri = format!("acpd://sessions/{session}/transcript");
         Json::new(&match embedded_context {
             true => Block::Resource { resource: Resource { uri, mime_type: "text/markdown", text } },
-            false => Block::Text { text },
+            false => Block::Text { text: format!("{text}{END}") },
         })
     }
 }

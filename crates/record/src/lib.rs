@@ -55,7 +55,7 @@ pub use projection::{Position, Projection, RunningTurn};
 pub use questions::{OpenQuestion, Topic};
 pub use reach::{Containment, Continuity};
 pub use readdress::under_id;
-pub use snapshot::{Glance, LifecycleState, META, Snapshot, chosen_title};
+pub use snapshot::{Glance, LifecycleState, META, Snapshot, chosen_title, warning};
 pub use state::AgentState;
 pub use tally::Tally;
 pub use termination::{Cause, EndedParams, Reason, StderrInfo, TerminatedBy, TerminationInfo};

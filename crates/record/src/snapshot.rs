@@ -242,6 +242,18 @@ pub fn chosen_title(id: &SessionId, title: &str) -> Vec<u8> {
     json!({"jsonrpc": "2.0", "method": "session/update", "params": params}).to_string().into_bytes()
 }
 
+/// The `session/update` by which acpd warns those who watch session `id`, a notice of ACP.
+pub fn warning(id: &SessionId, title: &str, description: &str) -> Vec<u8> {
+    let update = json!({
+        "sessionUpdate": "notice",
+        "severity": "warning",
+        "title": title,
+        "description": description,
+    });
+    let params = json!({"sessionId": id, "update": update});
+    json!({"jsonrpc": "2.0", "method": "session/update", "params": params}).to_string().into_bytes()
+}
+
 fn replace(known: &mut Option<Json>, said: Option<Json>) {
     if said.is_some() {
         *known = said;

@@ -144,7 +144,7 @@ fn facts(spec: &AgentSpec, origin: AgentOrigin, state_dir: &Path) -> (AgentFacts
 }
 
 /// A variable of the agent's environment.
-fn variable(spec: &AgentSpec, name: &str) -> Option<OsString> {
+pub(crate) fn variable(spec: &AgentSpec, name: &str) -> Option<OsString> {
     let own = spec.program.env.iter().find(|(own, _)| own == name);
     own.map(|(_, value)| value.clone()).or_else(|| std::env::var_os(name))
 }
@@ -155,6 +155,12 @@ pub(crate) fn known_agent(spec: &AgentSpec) -> Option<&'static Known> {
     let file = to_run(&command, &variable(spec, "PATH").unwrap_or_default());
     let program = Path::new(command.as_ref()).file_name().and_then(OsStr::to_str).unwrap_or_default();
     what(&spec.name, program, file.as_deref()).0
+}
+
+/// The known agent that an entry is, as far as names tell; no file is looked at.
+pub(crate) fn known_by_name(spec: &AgentSpec) -> Option<&'static Known> {
+    let program = Path::new(&spec.program.command).file_name().and_then(OsStr::to_str).unwrap_or_default();
+    what(&spec.name, program, None).0
 }
 
 /// The known agent that an entry is: by its program, or else by its name; and the package of the program.

@@ -3,7 +3,7 @@
 //!
 //! Where two have a program of the same name, the first is meant unless the program's package says otherwise.
 
-use super::{Companion, Known, Login, Package, Place, Wanted};
+use super::{Companion, Habits, Known, Login, Package, Place, Wanted};
 
 const fn home(below_home: &'static str, file: &'static str) -> Place {
     Place { variable: None, below_home, file }
@@ -11,6 +11,10 @@ const fn home(below_home: &'static str, file: &'static str) -> Place {
 
 const fn place(variable: &'static str, below_home: &'static str, file: &'static str) -> Place {
     Place { variable: Some(variable), below_home, file }
+}
+
+const fn keeps(own_directory: Place) -> Habits {
+    Habits { own_directory: Some(own_directory), ..Habits::DEFAULT }
 }
 
 const VERSION: &[&str] = &["--version"];
@@ -52,6 +56,7 @@ pub const KNOWN: &[Known] = &[
         companion: None,
         version_args: VERSION,
         wanted: Wanted::DEFAULT,
+        habits: keeps(place("XDG_DATA_HOME", ".local/share", "opencode")),
         login: Login {
             variables: &[],
             files: &[place("XDG_DATA_HOME", ".local/share", "opencode/auth.json")],
@@ -73,6 +78,7 @@ pub const KNOWN: &[Known] = &[
         // It has none of its own, and takes the argument for Claude Code's.
         version_args: &[],
         wanted: Wanted::DEFAULT,
+        habits: keeps(place("CLAUDE_CONFIG_DIR", ".claude", "")),
         login: CLAUDE_LOGIN,
     },
     Known {
@@ -86,6 +92,7 @@ pub const KNOWN: &[Known] = &[
         companion: None,
         version_args: &[],
         wanted: Wanted::DEFAULT,
+        habits: keeps(place("CLAUDE_CONFIG_DIR", ".claude", "")),
         login: CLAUDE_LOGIN,
     },
     Known {
@@ -99,6 +106,7 @@ pub const KNOWN: &[Known] = &[
         companion: None,
         version_args: VERSION,
         wanted: Wanted::DEFAULT,
+        habits: keeps(place("CODEX_HOME", ".codex", "")),
         login: CODEX_LOGIN,
     },
     Known {
@@ -112,6 +120,7 @@ pub const KNOWN: &[Known] = &[
         companion: None,
         version_args: VERSION,
         wanted: Wanted::DEFAULT,
+        habits: keeps(place("CODEX_HOME", ".codex", "")),
         login: CODEX_LOGIN,
     },
     Known {
@@ -126,6 +135,8 @@ pub const KNOWN: &[Known] = &[
         version_args: VERSION,
         // With files of the host it can make no new one.
         wanted: Wanted { files: false, ..Wanted::DEFAULT },
+        // The user's words then come glued to the reference, and an old request last.
+        habits: Habits { moves_resources: true, ..Habits::DEFAULT },
         login: Login {
             variables: &[
                 "GEMINI_API_KEY",
@@ -158,6 +169,7 @@ pub const KNOWN: &[Known] = &[
         companion: None,
         version_args: VERSION,
         wanted: Wanted::DEFAULT,
+        habits: keeps(place("QWEN_HOME", ".qwen", "")),
         login: Login {
             variables: &["OPENAI_API_KEY"],
             files: &[place("QWEN_HOME", ".qwen", "oauth_creds.json")],
@@ -181,6 +193,7 @@ pub const KNOWN: &[Known] = &[
         companion: None,
         version_args: VERSION,
         wanted: Wanted::DEFAULT,
+        habits: keeps(place("KIMI_CODE_HOME", ".kimi-code", "")),
         login: Login {
             variables: &["KIMI_API_KEY"],
             files: &[place("KIMI_CODE_HOME", ".kimi-code", "credentials/kimi-code.json")],
@@ -205,6 +218,7 @@ pub const KNOWN: &[Known] = &[
         companion: None,
         version_args: VERSION,
         wanted: Wanted::DEFAULT,
+        habits: keeps(place("VIBE_HOME", ".vibe", "")),
         login: Login {
             variables: &["MISTRAL_API_KEY"],
             files: &[],
@@ -225,6 +239,7 @@ pub const KNOWN: &[Known] = &[
         companion: None,
         version_args: VERSION,
         wanted: Wanted::DEFAULT,
+        habits: Habits::DEFAULT,
         login: Login {
             variables: &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_API_KEY"],
             files: &[],
@@ -249,6 +264,7 @@ pub const KNOWN: &[Known] = &[
         // It takes no arguments but that of its login, and waits for a client.
         version_args: &[],
         wanted: Wanted::DEFAULT,
+        habits: keeps(place("PI_CODING_AGENT_DIR", ".pi/agent", "")),
         login: Login {
             variables: &[
                 "ANTHROPIC_API_KEY",
@@ -275,6 +291,7 @@ pub const KNOWN: &[Known] = &[
         companion: None,
         version_args: VERSION,
         wanted: Wanted::DEFAULT,
+        habits: keeps(place("COPILOT_HOME", ".copilot", "")),
         login: Login {
             variables: &["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"],
             files: &[],
@@ -298,6 +315,7 @@ pub const KNOWN: &[Known] = &[
         companion: None,
         version_args: VERSION,
         wanted: Wanted::DEFAULT,
+        habits: keeps(place("CLINE_DIR", ".cline", "")),
         login: Login {
             variables: &["CLINE_API_KEY"],
             files: &[],
@@ -317,6 +335,7 @@ pub const KNOWN: &[Known] = &[
         companion: None,
         version_args: VERSION,
         wanted: Wanted { stderr_log: true, ..Wanted::DEFAULT },
+        habits: keeps(place("HERMES_HOME", ".hermes", "")),
         login: Login {
             variables: &["OPENROUTER_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"],
             files: &[place("HERMES_HOME", ".hermes", "auth.json")],

@@ -131,7 +131,8 @@ fn each_run_is_given_all_that_was_before() {
     client.finish();
     let prompts = prompts(&scratch, "plain");
     let text = |prompt: usize| prompts[prompt][0]["text"].as_str().expect("it was given").to_owned();
-    assert!(text(1).ends_with("## User\n\ncrash 1\n\n## Agent\n\nhalf\n"), "{}", text(1));
+    assert!(text(1).contains("## User\n\ncrash 1\n\n## Agent\n\nhalf\n\n---\n\n"), "{}", text(1));
+    assert!(text(1).ends_with("What the user says now follows.\n\n"), "{}", text(1));
     assert_eq!(text(2).matches("## User").count(), 2, "{}", text(2));
     assert_eq!(text(2).matches("transcript of the conversation").count(), 1);
     assert_eq!(prompts[2][1]["text"], "at last");

@@ -4,6 +4,7 @@ use crate::answering::{answer, until_asked, until_withdrawn};
 use crate::together::events;
 use acpd_e2e::{Client, Scratch, shell_agent, until};
 use serde_json::json;
+use std::os::unix::fs::MetadataExt;
 
 fn said(client: &mut Client, session: &str, text: &str) -> String {
     let asked = client.prompt(session, text);
@@ -139,4 +140,89 @@ fn slow_reads_take_nothing_from_other_sessions() {
     until("none of it is read any more", || (opened(daemon.pid(), &hole) == 0).then_some(()));
     assert_eq!(said(&mut other, &session, &format!("read {}", small.display())), "some words");
     daemon.stop();
+}
+
+// contract 2.2: the first file outside is told to the person, once, with what would change it; the agent's directory is served
+// quirk file-outside
+#[test]
+fn the_first_file_outside_is_told() {
+    let scratch = Scratch::new();
+    let own = scratch.path("home/.kimi-code");
+    std::fs::create_dir_all(&own).unwrap();
+    let plan = own.join("plans/one.md");
+    let home = format!("env = {{ HOME = {:?} }}", scratch.path("home"));
+    let binary = scratch.path("kimi");
+    std::os::unix::fs::symlink(acpd_e2e::acpd(), &binary).unwrap();
+    let scratch =
+        scratch.agent("planner", binary.to_str().expect("text"), &["example-agent".to_owned()]).config(&home);
+    let prompt = format!(
+        "write {} steps\nread /etc/passwd\nread /etc/hostname\nread {}",
+        plan.display(),
+        plan.display()
+    );
+    let (state, config) = (scratch.state(), scratch.config_file());
+    let places = ["--state-dir", state.to_str().expect("text"), "--config", config.to_str().expect("text")];
+    let (exit, out, err) = scratch.run(&[&["run"][..], &places, &["--agent", "planner", &prompt]].concat());
+    assert_eq!(exit, acpd_e2e::Exit::Code(0), "{err}");
+    assert!(out.contains("wrote 5 bytes") && out.contains("steps"), "{out}{err}");
+    assert_eq!(std::fs::read_to_string(&plan).unwrap(), "steps");
+    assert_eq!(err.matches("outside the session's directories").count(), 1, "{err}");
+    assert!(err.contains("/etc/passwd") && err.contains("files = false in [agents.planner]"), "{err}");
+}
+
+/// The POSIX locks of a process on the files of the log.
+fn log_locks(pid: u32, state: &std::path::Path) -> usize {
+    let inode = |name: &str| std::fs::metadata(state.join(name)).expect("it is there").ino();
+    let inodes = ["acpd.db", "acpd.db-shm"].map(|name| format!(":{} ", inode(name)));
+    let held = std::fs::read_to_string("/proc/locks").expect("proc is mounted");
+    let process = pid.to_string();
+    let of_process = held.lines().filter(|line| line.split_whitespace().any(|word| word == process));
+    of_process
+        .filter(|line| line.contains(" POSIX ") && inodes.iter().any(|inode| line.contains(inode.as_str())))
+        .count()
+}
+
+// contract 2.2, contract 6: an agent that looks through the directory of the log takes no lock from it, and nothing that is
+// said afterwards is lost
+#[test]
+fn what_an_agent_reads_takes_nothing_from_the_log() {
+    let scratch = Scratch::new().config("[files]\nconfine = false");
+    let state = scratch.state();
+    let mut daemon = scratch.serve();
+    let mut client = daemon.over_websocket(&scratch, "/acp?agent=example");
+    client.initialize();
+    let session = client.new_session();
+    assert_eq!(said(&mut client, &session, "before"), "before");
+    let held = log_locks(daemon.pid(), &state);
+    assert!(held >= 2, "{held} locks");
+    let work = scratch.work();
+    std::fs::hard_link(state.join("acpd.db-shm"), work.join("linked")).unwrap();
+    std::os::unix::fs::symlink(state.join("acpd.db"), work.join("named")).unwrap();
+    for path in [
+        "acpd.db",
+        "acpd.db-shm",
+        "acpd.db-wal",
+        "acpd.db-open",
+        "daemon.lock",
+        "../work/linked",
+        "../work/named",
+    ] {
+        let path = state.join(path);
+        for request in ["read", "write"] {
+            let words = if request == "write" { " x" } else { "" };
+            let refused = said(&mut client, &session, &format!("{request} {}{words}", path.display()));
+            assert!(refused.contains("one of acpd's own files"), "{request} {}: {refused}", path.display());
+        }
+    }
+    assert_eq!(log_locks(daemon.pid(), &state), held);
+    // Takes itself for the last one that has the log open, if the locks are gone.
+    let before = events(&scratch, &session).len();
+    for turn in 0..3 {
+        assert_eq!(said(&mut client, &session, &format!("turn-{turn}")), format!("turn-{turn}"));
+    }
+    daemon.kill();
+    scratch.serve().stop();
+    let after = events(&scratch, &session);
+    let prompts = after[before..].iter().filter(|event| event.0 == crate::stored::PROMPT);
+    assert_eq!(prompts.count(), 3, "{} events, then {}", before, after.len());
 }

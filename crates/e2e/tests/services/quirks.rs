@@ -219,7 +219,8 @@ fn a_turn_ends_once_whatever_its_answer_is() {
     client.finish();
 }
 
-// quirk file-outside (agents that keep plans of their own): the agent is told that the path is outside, and what is inside
+// quirk file-outside (agents that keep plans of their own): it is refused, and the person is told once what would change it;
+// the directory of a known agent is served beside the session's
 // quirk file-missing (agents that create files by reading them first): -32002 with the path, in words that agents look for
 // quirk relative-path (agents whose models shorten paths): it is refused, and the error says that the path is to be absolute
 // quirk terminal-without-directory (agents that run a shell): the command runs in the session's directory

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::continuity::TakesOver;
 use crate::error::HostError;
+use crate::files::FileRules;
 use crate::keyed_locks::KeyedLocks;
 use crate::metrics;
 use crate::spec::{AgentSpec, Program};
@@ -189,7 +190,8 @@ impl Agents {
         let program = Program { command: agent.into(), args: Vec::new(), env: Vec::new() };
         let bare = AgentSpec::new(agent.to_owned(), program);
         let Some(other) = entries.specs.values().next() else { return Arc::new(bare) };
-        let (timeouts, line_limit, files) = (other.timeouts, other.line_limit, other.files);
+        let files = FileRules { agent_directory: None, ..other.files.clone() };
+        let (timeouts, line_limit) = (other.timeouts, other.line_limit);
         Arc::new(AgentSpec { timeouts, line_limit, files, ..bare })
     }
 

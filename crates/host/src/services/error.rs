@@ -13,11 +13,20 @@ pub(crate) struct ServiceError {
     pub(crate) message: String,
     /// As JSON.
     pub(crate) data: Option<String>,
+    /// What people are to know of it.
+    pub(crate) notice: Option<Notice>,
+}
+
+/// A remark of acpd's own for those who watch a session.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Notice {
+    pub(crate) title: String,
+    pub(crate) description: String,
 }
 
 impl ServiceError {
     pub(crate) fn new(code: i64, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), data: None }
+        Self { code, message: message.into(), data: None, notice: None }
     }
 
     fn with(mut self, data: &ErrorData<'_>) -> Self {

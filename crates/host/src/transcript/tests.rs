@@ -129,7 +129,7 @@ fn a_message_over_the_limit_keeps_its_end() {
     assert_eq!((transcript.messages, transcript.omitted, transcript.cut), (1, 1, true));
 }
 
-// contract 1.4: a resource where the agent takes one, else text
+// contract 1.4: a resource where the agent takes one, else text, which says where it ends
 #[test]
 fn the_block_fits_the_agent() {
     let mut recorder = TranscriptRecorder::default();
@@ -141,10 +141,12 @@ fn the_block_fits_the_agent() {
         (&json!("resource"), &json!(transcript.text))
     );
     assert_eq!(resource["resource"]["uri"], "acpd://sessions/s-1/transcript");
-    assert_eq!(
-        json!(transcript.block(&SessionId::parse("s-1").expect("an id"), false)),
-        json!({"type": "text", "text": transcript.text})
-    );
+    let text = json!(transcript.block(&SessionId::parse("s-1").expect("an id"), false));
+    assert_eq!(text["type"], "text");
+    let text = text["text"].as_str().expect("a text");
+    let end = text.strip_prefix(transcript.text.as_str()).expect("the whole transcript");
+    // The user's words come right behind it.
+    assert!(end.contains("What the user says now follows.") && end.ends_with("\n\n"), "{end:?}");
 }
 
 proptest! {

@@ -175,6 +175,28 @@ async fn additional_directories_are_served() {
     assert_eq!(write(&with, &path, "new").await, Err(outside(&path)));
 }
 
+// contract 2.2: the agent's own directory is served beside the session's, if it exists, and nothing else of the home directory
+// quirk file-outside
+#[tokio::test]
+async fn the_agents_own_directory_is_served() {
+    let bench = Bench::new().await;
+    std::fs::create_dir(bench.path("outside/.agent")).unwrap();
+    let open = async |own: &str| {
+        let rules = FileRules { agent_directory: Some(bench.path(own)), ..FileRules::default() };
+        Files::open(FilesSpec { directories: vec![bench.path("cwd")], rules }, &FileSlots::default()).await
+    };
+    let files = open("outside/.agent").await;
+    let plan = bench.text("outside/.agent/plans/one.md");
+    write(&files, &plan, "a plan").await.unwrap();
+    assert_eq!(read(&files, json!({"path": plan})).await.as_deref(), Ok("a plan"));
+    let path = bench.text("outside/secret");
+    assert_eq!(read(&files, json!({"path": path})).await, Err(outside(&path)));
+    let files = open("outside/.none").await;
+    let path = bench.text("outside/.none/plan");
+    assert_eq!(write(&files, &path, "x").await, Err(outside(&path)));
+    write(&files, &bench.text("cwd/file"), "text").await.unwrap();
+}
+
 // FS-1: a root is the directory it was, whatever its name comes to mean
 #[tokio::test]
 async fn a_root_that_is_moved_stays_the_root() {

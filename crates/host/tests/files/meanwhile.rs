@@ -85,7 +85,7 @@ fn slow_reads_are_the_business_of_their_session() {
         let rules = FileRules { max_skipped: u64::MAX, ..FileRules::default() };
         let (slots, mut sessions) = (FileSlots::default(), Vec::new());
         for _ in 0..9 {
-            let spec = FilesSpec { directories: vec![bench.path("cwd")], rules };
+            let spec = FilesSpec { directories: vec![bench.path("cwd")], rules: rules.clone() };
             sessions.push(Files::open(spec, &slots).await);
         }
         let ninth = sessions.pop().unwrap();

@@ -3,9 +3,11 @@
 
 use super::forwarding::failed;
 use super::{AgentAsks, SessionCore};
-use crate::services::{Served, Service, ServiceError, exit_status};
+use crate::services::{Notice, Served, Service, ServiceError, exit_status};
 use crate::session::effects::{Act, Effects};
-use acpd_record::{AgentRequest, Event, FinalOutput, TerminalEnded, TerminalNews, TerminalOutput};
+use acpd_record::{
+    AgentRequest, Event, FinalOutput, RawMessage, TerminalEnded, TerminalNews, TerminalOutput,
+};
 use acpd_terminal::{TerminalEvent, TerminalId};
 use acpd_wire::{OwnedId, codes};
 use bytes::Bytes;
@@ -107,6 +109,10 @@ impl SessionCore {
             }
             Err(error) => {
                 self.record_served(&running, &failed(error.code, &error.message), out);
+                if let Some(Notice { title, description }) = &error.notice {
+                    let line = acpd_record::warning(&self.facts.id, title, description);
+                    self.append(&Event::Update(RawMessage::stored(&line)), out);
+                }
                 Self::fail_agent(&running.id, &error, out);
             }
         }

@@ -69,7 +69,7 @@ impl SessionCore {
         let idempotency_key = key.map(|key| Cow::Borrowed(key.as_str()));
         self.append(&Event::Prompt(Prompt { turn, by, via, idempotency_key, prompt }), out);
         let mut params = pending.params;
-        let takes_resources = self.facts.prompt.embedded_context;
+        let takes_resources = self.facts.prompt.embedded_context && self.facts.offered.transcript_resources;
         let handover = &mut self.volatile.handover;
         let given = handover.give(params.as_deref().unwrap_or(b"{}"), &self.facts.id, takes_resources);
         if let Some((with_transcript, facts)) = given {

@@ -1,6 +1,7 @@
 //! Requests that acpd serves, and terminals.
 
 use super::*;
+use crate::services::Notice;
 use crate::session::owed::Inherited;
 use acpd_record::Json;
 
@@ -45,6 +46,27 @@ fn an_error_is_told() {
     assert!(stage.last().starts_with(r#"{"answer":{"error":{"code":-32002,"message":"no such file"}},"#));
 }
 
+// contract 2.2: what an agent wants outside is told to those who watch, behind the record of the request
+// quirk file-outside
+#[test]
+fn a_warning_is_told_to_those_who_watch() {
+    let mut stage = Stage::new();
+    stage.take([asks(1, "fs/read_text_file", r#""path":"/x""#)]);
+    let notice = Notice { title: "\"/x\" was refused".to_owned(), description: "files = false".to_owned() };
+    let error = ServiceError { notice: Some(notice), ..ServiceError::new(-32602, "outside") };
+    let effects = stage.take([Input::Served { number: 1, outcome: Err(error) }]);
+    assert_eq!(told(&effects), [r#"error of 1: {"code":-32602,"message":"outside"}"#]);
+    assert_eq!(stage.kinds(), ["agent_request", "update"]);
+    for part in [
+        r#""sessionUpdate":"notice""#,
+        r#""severity":"warning""#,
+        r#""title":"\"/x\" was refused""#,
+        r#""ours""#,
+    ] {
+        assert!(stage.last().contains(part), "{}", stage.last());
+    }
+}
+
 // PR-10: what the agent takes back is stopped; it is still answered, once
 #[test]
 fn a_served_request_can_be_withdrawn() {
@@ -67,7 +89,7 @@ fn too_many_requests_are_refused() {
 #[test]
 fn what_is_not_offered_is_not_served() {
     let mut stage = Stage::with(RunFacts {
-        offered: Offered { files: false, terminals: false, terminal_logins: false },
+        offered: Offered { files: false, terminals: false, ..Offered::default() },
         ..facts()
     });
     for method in ["fs/read_text_file", "terminal/create"] {
