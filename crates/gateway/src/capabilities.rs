@@ -89,6 +89,7 @@ impl ClientCapabilities {
                 Some(self.filter_options(line, |message| member(member(message, "params")?, "update")))
             }
             _ => Some(Cow::Borrowed(line)),
+            answers: self.can_answer(),
         }
     }
 

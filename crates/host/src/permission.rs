@@ -39,7 +39,12 @@ pub(crate) enum Choice {
     Answer(Bytes),
     /// The clients are asked.
     Ask,
+    /// They are asked as well, and with nobody there it is cancelled: the mode says that things may be done, not which of them.
+    AskWhich,
 }
+
+const ALLOWS: [&str; 2] = ["allow_once", "allow_always"];
+const REJECTS: [&str; 2] = ["reject_once", "reject_always"];
 
 /// Reads what a request offers; nothing, when it is not readable.
 pub(crate) fn offer(params: &[u8]) -> Offer {
@@ -71,13 +76,22 @@ impl Offer {
 
     /// A refusal in the agent's own words; without one, the request is cancelled (PE-4).
     pub(crate) fn rejection(&self) -> Bytes {
-        self.first(["reject_once", "reject_always"]).map_or_else(cancelled, selected)
+        self.first(REJECTS).map_or_else(cancelled, selected)
+    }
+
+    /// Whether it asks which of several things is to be done, not whether one may be: two options allow in the same way, and
+    /// none rejects. Agents ask their own questions like that.
+    fn is_which(&self) -> bool {
+        let count = |kind| self.options.iter().filter(|option| option.kind.as_deref() == Some(kind)).count();
+        ALLOWS.into_iter().any(|kind| count(kind) > 1) && self.first(REJECTS).is_none()
     }
 
     /// What `mode` does.
     pub(crate) fn choose(&self, mode: PermissionMode) -> Choice {
-        let allow = || {
-            self.first(["allow_once", "allow_always"]).map_or(Choice::Ask, |id| Choice::Answer(selected(id)))
+        let allow = || match self.first(ALLOWS) {
+            _ if self.is_which() => Choice::AskWhich,
+            Some(id) => Choice::Answer(selected(id)),
+            None => Choice::Ask,
         };
         match mode {
             PermissionMode::Default => Choice::Ask,
@@ -152,6 +166,33 @@ mod tests {
                 Some(answer["outcome"]["optionId"].as_str().expect("an id").to_owned())
             }
             Choice::Ask => None,
+            Choice::AskWhich => Some("which?".to_owned()),
+        }
+    }
+
+    // quirk question-as-permission (agents that ask their own questions): several options that allow and none that rejects are
+    // a choice, which no mode makes
+    #[test]
+    fn a_choice_is_made_by_no_mode() {
+        let days = ["mon", "tue", "wed", "thu"].map(|day| (day, "allow_once"));
+        let two = [("once", "allow_once"), ("always", "allow_always")];
+        let with = |more: &[(&'static str, &'static str)]| [&days, more].concat();
+        for (mode, tool, options, choice) in [
+            (BypassPermissions, "execute", days.to_vec(), Some("which?")),
+            (AcceptEdits, "edit", days.to_vec(), Some("which?")),
+            (AcceptEdits, "other", days.to_vec(), None),
+            (Default, "edit", days.to_vec(), None),
+            (Deny, "edit", days.to_vec(), Some("cancelled")),
+            (BypassPermissions, "edit", with(&[("all", "allow_always"), ("odd", "later")]), Some("which?")),
+            (BypassPermissions, "edit", vec![("a", "allow_always"), ("b", "allow_always")], Some("which?")),
+            (BypassPermissions, "edit", with(&[("no", "reject_once")]), Some("mon")),
+            (BypassPermissions, "edit", two.to_vec(), Some("once")),
+        ] {
+            assert_eq!(
+                choose(mode, &request(tool, &options)).as_deref(),
+                choice,
+                "{mode:?} {tool} {options:?}"
+            );
         }
     }
 

@@ -13,6 +13,8 @@ use tokio::sync::Notify;
 pub struct ViewerInfo {
     /// Its connection; no two connections have the same.
     pub connection: ConnectionId,
+    /// It may answer what every client understands.
+    pub answers: bool,
     /// It can fill in forms (ACP page "elicitation", mode `form`).
     pub forms: bool,
     /// It can open a URL (mode `url`).
@@ -108,7 +110,14 @@ mod tests {
     use super::*;
 
     fn viewer(connection: &str, urls: bool) -> ViewerInfo {
-        ViewerInfo { connection: connection.into(), forms: false, urls, reads: false, writes: false }
+        ViewerInfo {
+            connection: connection.into(),
+            answers: true,
+            forms: false,
+            urls,
+            reads: false,
+            writes: false,
+        }
     }
 
     // PE-5: url mode is for one client, the prompter if it can

@@ -241,7 +241,7 @@ pub(super) fn permission_modes() -> impl TypedValueParser<Value = PermissionMode
     let modes = [
         ("default", "Ask the attached clients"),
         ("acceptEdits", "Allow edits, deletions and moves; ask for the rest"),
-        ("bypassPermissions", "Choose an allow option whenever one is offered"),
+        ("bypassPermissions", "Choose an allow option whenever one is offered; ask which of several"),
         ("deny", "Choose a reject option"),
     ];
     let modes = modes.map(|(name, help)| PossibleValue::new(name).help(help));

@@ -175,6 +175,10 @@ pub(crate) fn not_asked(question: &Question, choice: Option<&Choice>, why: &str)
 fn refusal(call: &Call, question: &Question, choice: Option<&Choice>, why: &str) -> [String; 2] {
     let said = match choice {
         Some(choice) => format!("refused: {} ({})", call.name(), choice.name),
+        None if question.is_which() => {
+            let names: Vec<&str> = question.options().iter().map(|choice| choice.name.as_str()).collect();
+            format!("not answered: {} (which of: {})", call.name(), line(&names.join(", "), 400))
+        }
         None => format!("not allowed: {} (the agent offers no way to refuse)", call.name()),
     };
     let hint = match question.allowed_by() {

@@ -67,12 +67,19 @@ impl Question {
         of_kind(Kind::RejectOnce).or_else(|| of_kind(Kind::RejectAlways))
     }
 
-    /// The permission mode that would allow it without asking (contract 2.1), the narrower one first.
+    /// Whether it asks which of several things is to be done: several options allow in the same way, and none rejects.
+    pub(super) fn is_which(&self) -> bool {
+        let count = |kind| self.options.iter().filter(|choice| choice.kind == kind).count();
+        [Kind::AllowOnce, Kind::AllowAlways].into_iter().any(|kind| count(kind) > 1)
+            && self.rejection().is_none()
+    }
+
+    /// The permission mode that would allow it without asking (contract 2.1), the narrower one first. None makes a choice.
     pub(super) fn allowed_by(&self) -> Option<&'static str> {
         let allows =
             self.options.iter().any(|choice| matches!(choice.kind, Kind::AllowOnce | Kind::AllowAlways));
         let edits = matches!(self.call["kind"].as_str(), Some("edit" | "delete" | "move"));
-        allows.then_some(if edits { "acceptEdits" } else { "bypassPermissions" })
+        (allows && !self.is_which()).then_some(if edits { "acceptEdits" } else { "bypassPermissions" })
     }
 }
 
@@ -116,6 +123,13 @@ mod tests {
             ("execute", vec![("y", "allow_once")], None, Some("bypassPermissions")),
             ("edit", vec![("y", "reject_once")], Some("y"), None),
             ("", vec![("reject_once", "surprise")], None, None),
+            ("edit", vec![("mon", "allow_once"), ("tue", "allow_once")], None, None),
+            (
+                "edit",
+                vec![("mon", "allow_once"), ("tue", "allow_once"), ("no", "reject_once")],
+                Some("no"),
+                Some("acceptEdits"),
+            ),
         ] {
             let question = question(kind, &options).expect("it offers something");
             assert_eq!(question.rejection().map(|choice| choice.id.as_str()), rejection, "{options:?}");

@@ -223,6 +223,20 @@ fn a_refusal_without_a_person_is_told() {
     );
 }
 
+// PE-4: without a person it is said which things were to be chosen from, and no mode that would do it
+// quirk question-as-permission
+#[test]
+fn a_choice_without_a_person_is_told() {
+    let days =
+        ["Monday", "Tuesday\u{7}"].map(|day| json!({"optionId": day, "name": day, "kind": "allow_once"}));
+    let params = json!({"toolCall": {"toolCallId": "a", "title": "Which day?"}, "options": days});
+    let question = Question::read(params.to_string().as_bytes()).expect("it offers something");
+    assert_eq!(
+        not_asked(&question, question.rejection(), "stdin is not a terminal"),
+        "not answered: tool Which day? (which of: Monday, Tuesday\u{2407}): nobody could be asked: stdin is not a terminal"
+    );
+}
+
 // contract 6: no escape sequence of an agent reaches the terminal, also where it asks
 #[test]
 fn a_hostile_question_is_harmless() {

@@ -9,6 +9,7 @@ use crate::services::ServiceError;
 use crate::session::effects::{Effects, Note};
 use crate::session::questions::{self, AutoAnswer, OPEN};
 use crate::session::{AnswerRefused, ClientRef, OpenQuestion};
+use crate::viewers::ViewerInfo;
 use acpd_record::{
     AnsweredBy, ConnectionId, ElicitationCompleted, Event, Question, QuestionNumber, Resolution, Topic,
 };
@@ -52,8 +53,16 @@ impl SessionCore {
                 let by = AnsweredBy::Mode(Cow::Borrowed(mode.as_str()));
                 self.resolve_at_once(request, Topic::Permission, &answer, by, out);
             }
-            Choice::Ask => self.ask(request, Topic::Permission, None, now, out),
+            Choice::AskWhich if !self.somebody_answers(|viewer| viewer.answers) => {
+                self.answer_at_once(request, Topic::Permission, AutoAnswer::Nobody, out);
+            }
+            Choice::Ask | Choice::AskWhich => self.ask(request, Topic::Permission, None, now, out),
         }
+    }
+
+    /// Whether a client that watches can answer, or the prompter over REST, which is no viewer.
+    fn somebody_answers(&self, can: impl Fn(&ViewerInfo) -> bool) -> bool {
+        self.log.prompted_via().is_some_and(ConnectionId::is_rest) || self.volatile.viewers.any(can)
     }
 
     /// `elicitation/create`: a form goes to all who can fill it in, a URL to one who can open it (PE-5). A client that prompts
@@ -61,10 +70,7 @@ impl SessionCore {
     pub(super) fn elicitation_requested(&mut self, request: &AgentAsks<'_>, now: Now, out: &mut Effects) {
         let viewers = &self.volatile.viewers;
         let only = match elicitation(request.line).mode.as_deref() {
-            Some("form") => {
-                let over_rest = self.log.prompted_via().is_some_and(ConnectionId::is_rest);
-                (over_rest || viewers.any(|viewer| viewer.forms)).then_some(None)
-            }
+            Some("form") => self.somebody_answers(|viewer| viewer.forms).then_some(None),
             Some("url") => viewers.one(self.log.prompted_via(), |viewer| viewer.urls).map(Some),
             _ => {
                 self.refuse_agent(request, codes::INVALID_PARAMS, "mode: form or url is required", out);

@@ -5,7 +5,14 @@ use crate::viewers::ViewerInfo;
 use acpd_record::ConnectionId;
 
 fn viewer(connection: &str) -> ViewerInfo {
-    ViewerInfo { connection: connection.into(), forms: true, urls: true, reads: true, writes: true }
+    ViewerInfo {
+        connection: connection.into(),
+        answers: true,
+        forms: true,
+        urls: true,
+        reads: true,
+        writes: true,
+    }
 }
 
 const CANCELLED: &str = r#"{"outcome":{"outcome":"cancelled"}}"#;
@@ -39,6 +46,31 @@ fn a_mode_answers_without_a_client() {
         stage.last(),
         r#"{"request":3,"by":{"mode":"deny"},"result":{"outcome":{"outcome":"selected","optionId":"no"}}}"#
     );
+}
+
+// PE-1: no mode makes a choice; a client does, or the prompter over REST, else it is cancelled
+// quirk question-as-permission
+#[test]
+fn a_choice_goes_to_the_clients_whatever_the_mode() {
+    let which = |number| {
+        let options = r#""options":[{"optionId":"mon","kind":"allow_once","name":"Monday"},{"optionId":"tue","kind":"allow_once","name":"Tuesday"}]"#;
+        asks(number, "session/request_permission", &format!(r#""toolCall":{{"toolCallId":"t"}},{options}"#))
+    };
+    let bypass = || RunFacts { permission_mode: PermissionMode::BypassPermissions, ..facts() };
+    let mut stage = Stage::with(bypass());
+    assert_eq!(told(&stage.take([which(1)])), [format!("result of 1: {CANCELLED}")]);
+    assert!(stage.last().contains(r#""cause":"nobody""#), "{}", stage.last());
+    let only_watches = stage.viewers.add(ViewerInfo { answers: false, ..viewer("watches") });
+    assert_eq!(told(&stage.take([which(2)])), [format!("result of 2: {CANCELLED}")]);
+    drop(only_watches);
+    let _me = stage.viewers.add(viewer("me"));
+    assert!(told(&stage.take([which(3)])).is_empty() && stage.last().contains("Tuesday"), "{}", stage.last());
+
+    let mut over_rest = Stage::with(bypass());
+    let Input::Request { request, method, params, .. } = prompt(1) else { panic!("a request") };
+    let caller = ClientRef { connection: ConnectionId::rest(), name: "me".into() };
+    over_rest.take([Input::Request { request, method, params, client: caller }]);
+    assert!(told(&over_rest.take([which(1)])).is_empty() && over_rest.last().contains("Tuesday"));
 }
 
 // PE-4, PR-5, PR-10: timeout, cancel, end of the turn, withdrawal
