@@ -29,13 +29,24 @@ pub(crate) struct ClientCapabilities {
     terminal_auth: bool,
     forms: bool,
     urls: bool,
-    terminals: bool,
+    terminals: KnownTerminals,
     reads: bool,
     writes: bool,
     cursors: bool,
     comes_back: bool,
     /// It may not answer, so it is not asked.
     only_watches: bool,
+}
+
+/// Which terminals a client can ask for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum KnownTerminals {
+    #[default]
+    None,
+    /// It makes terminals for agents itself.
+    Made,
+    /// It wants to be told of those of acpd.
+    Watched,
 }
 
 impl ClientCapabilities {
@@ -56,7 +67,12 @@ impl ClientCapabilities {
 
     /// Whether it wants to know what the session's terminals say.
     pub(crate) fn watches_terminals(&self) -> bool {
-        self.terminals
+        self.terminals == KnownTerminals::Watched
+    }
+
+    /// Whether a terminal in a tool call means anything to it; else it is shown text.
+    pub(crate) fn knows_terminals(&self) -> bool {
+        self.terminals != KnownTerminals::None
     }
 
     /// Whether it is told which event each message is of.
@@ -73,6 +89,7 @@ impl ClientCapabilities {
     pub(crate) fn viewer_info(&self, connection: &ConnectionId) -> ViewerInfo {
         ViewerInfo {
             connection: connection.clone(),
+            answers: self.can_answer(),
             forms: self.forms,
             urls: self.urls,
             reads: self.reads,
@@ -89,7 +106,6 @@ impl ClientCapabilities {
                 Some(self.filter_options(line, |message| member(member(message, "params")?, "update")))
             }
             _ => Some(Cow::Borrowed(line)),
-            answers: self.can_answer(),
         }
     }
 

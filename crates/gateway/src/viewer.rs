@@ -12,6 +12,7 @@ mod effects;
 mod handle;
 mod marking;
 mod page;
+mod terminal_texts;
 
 use crate::capabilities::ClientCapabilities;
 use crate::outbox::{ClientGone, Outbox};

@@ -1,6 +1,6 @@
 //! What a client says of itself in `initialize`. What it says otherwise than ACP has it counts as not said.
 
-use super::ClientCapabilities;
+use super::{ClientCapabilities, KnownTerminals};
 use acpd_host::HostError;
 use acpd_record::SessionId;
 use serde::de::{Deserialize, Deserializer, IgnoredAny};
@@ -39,6 +39,7 @@ said! {
         auth: Auth,
         elicitation: Elicitation,
         fs: Files,
+        terminal: bool,
         #[serde(rename = "_meta")] meta: Meta
     }
     Session { notices: Option<Object>, compaction: Option<Object>, config_options: ConfigOptions }
@@ -79,7 +80,7 @@ impl InitializeParams {
     }
 
     pub(crate) fn capabilities(&self) -> ClientCapabilities {
-        let Declared { session, auth, elicitation, fs, meta } = &self.client_capabilities;
+        let Declared { session, auth, elicitation, fs, terminal, meta } = &self.client_capabilities;
         ClientCapabilities {
             notices: session.notices.is_some(),
             compaction: session.compaction.is_some(),
@@ -89,7 +90,11 @@ impl InitializeParams {
             urls: elicitation.url.is_some(),
             reads: fs.read_text_file,
             writes: fs.write_text_file,
-            terminals: meta.own.terminals,
+            terminals: match (meta.own.terminals, terminal) {
+                (true, _) => KnownTerminals::Watched,
+                (false, true) => KnownTerminals::Made,
+                (false, false) => KnownTerminals::None,
+            },
             cursors: meta.own.cursors,
             comes_back: self.secret().is_some(),
             only_watches: false,

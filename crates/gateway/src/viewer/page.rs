@@ -6,6 +6,7 @@
 use super::addressing::addressed;
 use super::handle::Shown;
 use super::marking::mark;
+use super::terminal_texts::{ShownAgain, TerminalTexts};
 use crate::capabilities::ClientCapabilities;
 use crate::questions::Questions;
 use acpd_eventlog::Event as StoredEvent;
@@ -14,10 +15,11 @@ use acpd_record::{
     ConnectionId, Event, EventKind, Json, Prompt, Question, QuestionNumber, SessionId, TerminalNews,
     TerminationInfo, update_kind,
 };
-use acpd_wire::Message;
+use acpd_wire::{Message, member};
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::Serialize;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 #[derive(Debug)]
@@ -38,6 +40,8 @@ pub(super) struct Page {
     skip_until: u64,
     /// The running turn was prompted through this connection.
     own_turn: bool,
+    /// The session's terminals, for a client that knows none.
+    texts: TerminalTexts,
 }
 
 impl Page {
@@ -52,9 +56,9 @@ impl Page {
         questions: Questions,
         shown: &Shown,
     ) -> Self {
-        let (id, resolved) = (id.clone(), HashSet::new());
+        let (id, resolved, texts) = (id.clone(), HashSet::new(), TerminalTexts::default());
         let Shown { history_until, goes_on, own_turn } = *shown;
-        Self { id, via, client, questions, resolved, history_until, goes_on, skip_until: 0, own_turn }
+        Self { id, via, client, questions, resolved, history_until, goes_on, skip_until: 0, own_turn, texts }
     }
 
     /// The client attached anew.
@@ -109,6 +113,7 @@ impl Page {
             Event::Terminal(news) if self.client.watches_terminals() => {
                 self.write_terminal(&news, history, out);
             }
+            Event::Terminal(news) if !self.client.knows_terminals() => self.write_calls_again(&news, out),
             // Of the past, neither is news.
             Event::Stalled(stalled) if !history => self.tell(method::SESSION_STALLED, &stalled, out),
             Event::Reattached(reattached) if !history => {
@@ -126,15 +131,42 @@ impl Page {
         connection == Some(&self.via)
     }
 
-    fn write_update(&self, line: &[u8], history: bool, out: &mut BytesMut) {
+    fn write_update(&mut self, line: &[u8], history: bool, out: &mut BytesMut) {
+        let kind = update_kind(line);
         // UP-3: notices are seen as they come and never again.
-        if history && update_kind(line) == Some("notice") {
+        if history && kind == Some("notice") {
             return;
         }
-        if let Some(shown) = self.client.filter_update(line)
-            && let Some(shown) = addressed(&shown, &self.id)
+        let Some(mut shown) = self.client.filter_update(line) else { return };
+        if matches!(kind, Some("tool_call" | "tool_call_update"))
+            && let Some(text) = self.without_terminals(line, "update")
         {
+            shown = Cow::Owned(text);
+        }
+        if let Some(shown) = addressed(&shown, &self.id) {
             put_line(out, &shown);
+        }
+    }
+
+    /// A message that shows terminals in the call among its params, for a client that knows none.
+    fn without_terminals(&mut self, line: &[u8], call: &str) -> Option<Vec<u8>> {
+        match self.client.knows_terminals() {
+            true => None,
+            false => self.texts.rewrite(line, |message| member(member(message, "params")?, call)),
+        }
+    }
+
+    /// The end of a terminal, for a client that was shown its output in calls.
+    fn write_calls_again(&mut self, news: &TerminalNews<'_>, out: &mut BytesMut) {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Params<'a> {
+            session_id: &'a SessionId,
+            update: ShownAgain,
+        }
+        for update in self.texts.hear(news) {
+            let params = Json::new(&Params { session_id: &self.id, update });
+            acpd_wire::write_notification(out, method::SESSION_UPDATE, Some(params.get().as_bytes()));
         }
     }
 
@@ -148,20 +180,30 @@ impl Page {
         self.ask(&OpenQuestion { number: question.request, form, only, message }, out);
     }
 
-    fn ask(&self, question: &OpenQuestion, out: &mut BytesMut) {
+    fn ask(&mut self, question: &OpenQuestion, out: &mut BytesMut) {
         let is_asked = match &question.only {
             Some(only) => *only == self.via,
             None if question.form => self.client.has_forms(),
             None => self.client.can_answer(),
         };
-        if is_asked {
-            self.questions.ask(&self.id, question, out);
+        if !is_asked {
+            return;
+        }
+        match self.without_terminals(&question.message, "toolCall") {
+            Some(text) => {
+                let question = OpenQuestion { message: text.into(), ..question.clone() };
+                self.questions.ask(&self.id, &question, out);
+            }
+            None => self.questions.ask(&self.id, question, out),
         }
     }
 
     /// What a client that has just attached still has to be asked.
     pub(super) fn write_open(&mut self, open: &[OpenQuestion], out: &mut BytesMut) {
-        for question in open.iter().filter(|question| !self.resolved.contains(&question.number)) {
+        for question in open {
+            if self.resolved.contains(&question.number) {
+                continue;
+            }
             match self.client.keeps_cursors() {
                 false => self.ask(question, out),
                 true => {
@@ -244,6 +286,7 @@ fn put_line(out: &mut BytesMut, line: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::capabilities::InitializeParams;
 
     fn written(page: &mut Page, seq: u64, kind: EventKind, payload: &str) -> String {
         let mut out = BytesMut::new();
@@ -302,6 +345,46 @@ mod tests {
         }
         let own = r#"{"jsonrpc":"2.0","method":"_x/seen","params":{"sessionId":"s"}}"#;
         assert_eq!(written(&mut page(0), 1, EventKind::Notification, own), format!("{own}\n"));
+    }
+
+    // contract 7.3: live and in history, in updates and in questions; a client that knows terminals gets them as they are
+    // quirk foreign-terminal
+    #[test]
+    fn a_client_without_terminals_is_shown_text() {
+        let call = r#"{"toolCallId":"c","sessionUpdate":"tool_call","title":"T","content":[{"type":"terminal","terminalId":"t"}]}"#;
+        let update = format!(
+            r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{call}}}}}"#
+        );
+        let output = r#"{"terminalId":"t","output":"so far"}"#;
+        let end = r#"{"terminalId":"t","state":"finished","exitStatus":{"exitCode":0,"signal":null},"finalOutput":{"text":"all of it","truncated":false}}"#;
+        let question = format!(
+            r#"{{"request":4,"message":{{"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":{{"sessionId":"s","toolCall":{call},"options":[]}}}}}}"#
+        );
+        for history in [0, 9] {
+            let mut bare = page(history);
+            assert_eq!(written(&mut bare, 1, EventKind::Terminal, output), "");
+            let seen = written(&mut bare, 2, EventKind::Update, &update);
+            let text = r#""content":[{"type":"content","content":{"type":"text","text":"so far"}}]"#;
+            assert!(
+                seen.contains(text) && seen.contains(r#""title":"T""#) && !seen.contains("terminalId"),
+                "{seen}"
+            );
+            let asked = written(&mut bare, 4, EventKind::PermissionRequested, &question);
+            assert!(history == 9 || asked.contains(text) && !asked.contains("terminalId"), "{asked}");
+            let again = written(&mut bare, 5, EventKind::Terminal, end);
+            assert!(
+                again.contains(r#""update":{"sessionUpdate":"tool_call_update","toolCallId":"c","#),
+                "{again}"
+            );
+            assert!(again.contains("all of it"), "{again}");
+        }
+        for capabilities in [r#"{"terminal":true}"#, r#"{"_meta":{"sandboxagent.dev":{"terminals":true}}}"#] {
+            let params = format!(r#"{{"protocolVersion":1,"clientCapabilities":{capabilities}}}"#);
+            let mut knows = page(0);
+            knows.client = InitializeParams::read(Some(params.as_bytes())).expect("params").capabilities();
+            assert_eq!(written(&mut knows, 2, EventKind::Update, &update), format!("{update}\n"));
+            assert!(!written(&mut knows, 5, EventKind::Terminal, end).contains("tool_call_update"));
+        }
     }
 
     // contract 7.3: every viewer is told as it happens, and not of the past
