@@ -6,8 +6,10 @@
 use std::ops::Range;
 
 use acpd_wire::{
-    DEFAULT_LINE_LIMIT, LineBuffer, LineTooLong, Malformed, Message, member, repair_utf8, span_of, splice,
+    DEFAULT_LINE_LIMIT, LineBuffer, LineTooLong, Malformed, Member, Message, Scan, UpdateKind, member,
+    repair_halves, repair_utf8, scan, span_of, splice,
 };
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -60,15 +62,154 @@ fn lines_in_chunks(input: &[u8], limit: usize, size_at: impl Fn(usize) -> usize)
     lines
 }
 
-fn check_line(line: &[u8]) {
-    let mut copy = Vec::new();
-    splice(&mut copy, line, &[]);
-    assert_eq!(copy, line, "a splice without edits changes nothing");
+/// The same for one line, or one frame of several rows.
+pub(crate) fn check_line(line: &[u8]) {
+    if !line.contains(&b'\n') {
+        let mut copy = Vec::new();
+        splice(&mut copy, line, &[]);
+        assert_eq!(copy, line, "a splice without edits changes nothing");
+    }
+    check_scan(line);
 
     let tree = serde_json::from_slice::<Value>(line);
     match Message::parse(line) {
         Ok(message) => check_message(line, &message, tree),
         Err(malformed) => check_malformed(line, &malformed, tree),
+    }
+}
+
+/// Each counted member, with the path of the object where it counts, and its name.
+const MEMBERS: [(Member, &[&str], &str); 16] = [
+    (Member::JsonRpc, &[], "jsonrpc"),
+    (Member::Id, &[], "id"),
+    (Member::Method, &[], "method"),
+    (Member::Params, &[], "params"),
+    (Member::Result, &[], "result"),
+    (Member::Error, &[], "error"),
+    (Member::SessionId, &["params"], "sessionId"),
+    (Member::Update, &["params"], "update"),
+    (Member::RequestId, &["params"], "requestId"),
+    (Member::Meta, &["params"], "_meta"),
+    (Member::SessionUpdate, &["params", "update"], "sessionUpdate"),
+    (Member::UpdateSessionId, &["params", "update"], "sessionId"),
+    (Member::SenderSessionId, &["params", "update"], "senderSessionId"),
+    (Member::RecipientSessionId, &["params", "update"], "recipientSessionId"),
+    (Member::MessageId, &["params", "update"], "messageId"),
+    (Member::ToolCallId, &["params", "update"], "toolCallId"),
+];
+
+/// The names of the kinds that are known.
+const KINDS: [&str; 14] = [
+    "agent_message_chunk",
+    "agent_thought_chunk",
+    "available_commands_update",
+    "compaction_summary_chunk",
+    "compaction_update",
+    "config_option_update",
+    "current_mode_update",
+    "notice",
+    "plan",
+    "session_info_update",
+    "tool_call",
+    "tool_call_update",
+    "usage_update",
+    "user_message_chunk",
+];
+
+/// A line is accepted exactly when serde_json reads an object from it, and its members are where a walk finds them.
+fn check_scan(line: &[u8]) {
+    let text = std::str::from_utf8(line).ok();
+    let object = text.filter(|text| text.trim_ascii_start().starts_with('{'));
+    let raw = object.and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
+    match scan(line) {
+        Ok(scan) => {
+            let raw = raw.expect("accepted, but serde_json refuses it");
+            check_members(line, &scan, raw);
+            let repaired = repair_halves(line, None);
+            assert_eq!(repaired.len(), line.len());
+            if !scan.has_halves() {
+                assert_eq!(repaired, line, "nothing to repair");
+            }
+            let again = acpd_wire::scan(&repaired).expect("a repaired line is accepted");
+            assert!(!again.has_halves());
+        }
+        Err(malformed) => assert!(raw.is_none(), "serde_json accepts it: {malformed}"),
+    }
+}
+
+fn check_members(line: &[u8], scan: &Scan<'_>, raw: &RawValue) {
+    let mut is_ambiguous = false;
+    for (member, path, name) in MEMBERS {
+        let Some(values) = values_at(raw, path, name) else {
+            // Something on the way is not readable as text, or stands twice.
+            return;
+        };
+        let place = match values[..] {
+            [value] => span_of(line, value),
+            _ => None,
+        };
+        assert_eq!(scan.value(member).map(RawValue::get), place.as_ref().map(|_| values[0].get()));
+        assert_eq!(scan.span(member), place, "{name}");
+        is_ambiguous |= values.len() > 1 && !path.is_empty();
+    }
+    assert_eq!(scan.is_ambiguous(), is_ambiguous);
+    let kind = scan.value(Member::SessionUpdate);
+    let kind = kind.and_then(|kind| serde_json::from_str::<String>(kind.get()).ok());
+    let known = kind.filter(|kind| KINDS.contains(&&**kind));
+    let told = (scan.kind() != UpdateKind::Other).then(|| snake_case(&format!("{:?}", scan.kind())));
+    assert!(told == known || is_ambiguous && told.is_none(), "{told:?} is {known:?}");
+}
+
+fn snake_case(name: &str) -> String {
+    let words = name.chars().map(|letter| match letter.is_ascii_uppercase() {
+        true => format!("_{}", letter.to_ascii_lowercase()),
+        false => letter.to_string(),
+    });
+    words.collect::<String>().trim_start_matches('_').to_owned()
+}
+
+/// The values of a name in the object at a path; none for what is no object. `None` when that cannot be told.
+fn values_at<'a>(raw: &'a RawValue, path: &[&str], name: &str) -> Option<Vec<&'a RawValue>> {
+    if !raw.get().starts_with('{') {
+        return Some(Vec::new());
+    }
+    let Members(members) = serde_json::from_str(raw.get()).ok()?;
+    let of = |name: &str| {
+        let found = members.iter().filter(|(known, _)| known == name);
+        found.map(|(_, value)| *value).collect::<Vec<_>>()
+    };
+    match path.split_first() {
+        None => Some(of(name)),
+        Some((first, rest)) => match of(first)[..] {
+            [] => Some(Vec::new()),
+            [inner] => values_at(inner, rest, name),
+            _ => None,
+        },
+    }
+}
+
+/// The members of an object, also those of one name.
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Each;
+        impl<'de> Visitor<'de> for Each {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Each)
     }
 }
 

@@ -1,7 +1,7 @@
 //! One line as a JSON-RPC message whose parts are borrowed from the line.
 //!
-//! Invariants: payloads stay raw (nothing is decoded, dropped or reordered); one pass without recursion; an explicit
-//! `"id": null` is a request, an absent id a notification.
+//! Invariants: payloads stay raw (nothing is decoded, dropped or reordered); a message is a view of a
+//! [`Scan`], and nothing is read twice; an explicit `"id": null` is a request, an absent id a notification.
 //! Tolerated, because real peers do it: a missing `jsonrpc`, a response without an id, or with an
 //! outcome that is null beside the other one, unknown members, `params: null`.
 //! Refused: a known member that is there twice. Receivers differ in which one they take, and the line may be forwarded
@@ -9,14 +9,13 @@
 //! Not here: methods and their parameters.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::de::{Deserialize, Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::id::RawId;
 use crate::malformed::Malformed;
-use crate::raw::decode_string;
+use crate::raw::{decode_string, raw_value};
+use crate::scan::{Member, Scan, scan};
 
 /// A JSON-RPC message, borrowed from its line.
 #[derive(Debug, Clone)]
@@ -53,85 +52,55 @@ impl<'a> Message<'a> {
     ///
     /// [`Malformed`] says what the line is instead, and whether the peer is owed an answer.
     pub fn parse(line: &'a [u8]) -> Result<Self, Malformed<'a>> {
-        let text =
-            std::str::from_utf8(line).map_err(|e| Malformed::NotUtf8 { valid_up_to: e.valid_up_to() })?;
-        match line.iter().find(|byte| !byte.is_ascii_whitespace()) {
-            None => Err(Malformed::Blank),
-            Some(b'{') => Members::read(text).map_err(|e| not_json(e, true))?.into_message(),
-            Some(first) => {
-                let _any: IgnoredAny = serde_json::from_str(text).map_err(|e| not_json(e, false))?;
-                Err(match first {
-                    b'[' => Malformed::Batch,
-                    _ => Malformed::NotAnEnvelope { reason: "not an object", id: None, answerable: true },
-                })
-            }
-        }
+        scan(line)?.message()
     }
 }
 
-fn not_json<'a>(source: serde_json::Error, looks_like_message: bool) -> Malformed<'a> {
-    Malformed::NotJson { column: source.column(), looks_like_message, source }
-}
-
-/// The known members of an object, all raw, so that judging them cannot cut the reading short.
-#[derive(Default)]
-struct Members<'a> {
-    jsonrpc: Option<&'a RawValue>,
-    id: Option<&'a RawValue>,
-    method: Option<&'a RawValue>,
-    params: Option<&'a RawValue>,
-    result: Option<&'a RawValue>,
-    error: Option<&'a RawValue>,
-    duplicate: bool,
-}
-
-impl<'a> Members<'a> {
-    fn read(text: &'a str) -> serde_json::Result<Self> {
-        let mut json = serde_json::Deserializer::from_str(text);
-        let members = json.deserialize_map(MembersVisitor)?;
-        json.end()?;
-        Ok(members)
-    }
-
-    fn into_message(self) -> Result<Message<'a>, Malformed<'a>> {
-        let id = self.id.and_then(RawId::new);
+impl<'a> Scan<'a> {
+    /// The line as a message.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed::NotAnEnvelope`] for an object that is no message.
+    pub fn message(&self) -> Result<Message<'a>, Malformed<'a>> {
+        let written_id = self.last(Member::Id);
+        let id = written_id.and_then(|id| RawId::new(raw_value(id)));
         let broken = |reason| {
             let answerable = !self.is_response() && !self.is_notification();
             Err(Malformed::NotAnEnvelope { reason, id, answerable })
         };
-        if self.duplicate {
+        if self.has_doubled_root() {
             return broken("a member is there twice");
         }
-        if self.jsonrpc.is_some_and(|version| decode_string(version).as_deref() != Some("2.0")) {
+        let version = self.last(Member::JsonRpc);
+        if version.is_some_and(|version| decode_string(version).as_deref() != Some("2.0")) {
             return broken("jsonrpc is not \"2.0\"");
         }
-        if self.id.is_some() && id.is_none() {
+        if written_id.is_some() && id.is_none() {
             return broken("id is neither string nor number nor null");
         }
-        let Some(method) = self.method else {
-            return match (self.result, self.error) {
-                (Some(result), None) => Ok(Message::Response { id, outcome: Ok(result) }),
-                (None, Some(error)) => Ok(Message::Response { id, outcome: Err(error) }),
+        let (result, error) = (self.last(Member::Result), self.last(Member::Error));
+        let Some(method) = self.last(Member::Method) else {
+            let outcome = match (result, error) {
+                (Some(result), None) => Ok(result),
+                (None, Some(error)) => Err(error),
                 // Some peers write out the member that does not apply.
-                (Some(result), Some(error)) if error.get() == "null" => {
-                    Ok(Message::Response { id, outcome: Ok(result) })
-                }
-                (Some(result), Some(error)) if result.get() == "null" => {
-                    Ok(Message::Response { id, outcome: Err(error) })
-                }
-                (Some(_), Some(_)) => broken("both result and error"),
-                (None, None) => broken("neither method nor result nor error"),
+                (Some(result), Some("null")) => Ok(result),
+                (Some("null"), Some(error)) => Err(error),
+                (Some(_), Some(_)) => return broken("both result and error"),
+                (None, None) => return broken("neither method nor result nor error"),
             };
+            return Ok(Message::Response { id, outcome: outcome.map(raw_value).map_err(raw_value) });
         };
-        if self.result.is_some() || self.error.is_some() {
+        if result.is_some() || error.is_some() {
             return broken("both a method and an outcome");
         }
         let Some(method) = decode_string(method) else {
             return broken("method is not a string");
         };
-        let params = match self.params.map(|params| (params, params.get().as_bytes()[0])) {
-            None | Some((_, b'n')) => None,
-            Some((params, b'{' | b'[')) => Some(params),
+        let params = match self.last(Member::Params) {
+            None | Some("null") => None,
+            Some(params) if params.starts_with(['{', '[']) => Some(raw_value(params)),
             Some(_) => return broken("params are neither object nor array"),
         };
         Ok(match id {
@@ -140,81 +109,17 @@ impl<'a> Members<'a> {
         })
     }
 
+    fn has_outcome(&self) -> bool {
+        self.last(Member::Result).is_some() || self.last(Member::Error).is_some()
+    }
+
     fn is_response(&self) -> bool {
-        self.method.is_none() && (self.result.is_some() || self.error.is_some())
+        self.last(Member::Method).is_none() && self.has_outcome()
     }
 
     fn is_notification(&self) -> bool {
-        let named = self.method.is_some_and(|method| method.get().starts_with('"'));
-        named && self.id.is_none() && self.result.is_none() && self.error.is_none()
-    }
-}
-
-struct MembersVisitor;
-
-impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Members<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Members::default();
-        while let Some(name) = map.next_key()? {
-            let member = match name {
-                Name::JsonRpc => &mut members.jsonrpc,
-                Name::Id => &mut members.id,
-                Name::Method => &mut members.method,
-                Name::Params => &mut members.params,
-                Name::Result => &mut members.result,
-                Name::Error => &mut members.error,
-                Name::Unknown => {
-                    let IgnoredAny = map.next_value()?;
-                    continue;
-                }
-            };
-            members.duplicate |= member.replace(map.next_value()?).is_some();
-        }
-        Ok(members)
-    }
-}
-
-enum Name {
-    JsonRpc,
-    Id,
-    Method,
-    Params,
-    Result,
-    Error,
-    Unknown,
-}
-
-impl<'de> Deserialize<'de> for Name {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct NameVisitor;
-
-        impl Visitor<'_> for NameVisitor {
-            type Value = Name;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a member name")
-            }
-
-            fn visit_str<E>(self, name: &str) -> Result<Name, E> {
-                Ok(match name {
-                    "jsonrpc" => Name::JsonRpc,
-                    "id" => Name::Id,
-                    "method" => Name::Method,
-                    "params" => Name::Params,
-                    "result" => Name::Result,
-                    "error" => Name::Error,
-                    _ => Name::Unknown,
-                })
-            }
-        }
-
-        deserializer.deserialize_identifier(NameVisitor)
+        let is_named = self.last(Member::Method).is_some_and(|method| method.starts_with('"'));
+        is_named && self.last(Member::Id).is_none() && !self.has_outcome()
     }
 }
 

@@ -25,7 +25,7 @@ impl<'a> RawId<'a> {
     /// `None` when the value is no legal id: a boolean, an array, an object, or a string that encodes no text.
     pub fn new(raw: &'a RawValue) -> Option<Self> {
         let legal = match raw.get().as_bytes().first() {
-            Some(b'"') => decode_string(raw).is_some(),
+            Some(b'"') => decode_string(raw.get()).is_some(),
             Some(b'n' | b'-' | b'0'..=b'9') => true,
             _ => false,
         };
@@ -58,7 +58,7 @@ impl<'a> RawId<'a> {
 
     /// A copy that outlives the line.
     pub fn to_owned(&self) -> OwnedId {
-        let decoded = match decode_string(self.raw) {
+        let decoded = match decode_string(self.raw.get()) {
             Some(std::borrow::Cow::Owned(text)) => Some(Arc::from(text)),
             _ => None,
         };

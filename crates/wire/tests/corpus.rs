@@ -1,8 +1,11 @@
-//! Runs the fuzz target's check over its checked-in corpus, so that the findings of a fuzzer stay found.
+//! Runs the fuzz target's check over its checked-in corpus, so that the findings of a fuzzer stay found, and over generated
+//! lines.
 
 use std::fs;
 use std::path::Path;
 
+#[path = "corpus/generated.rs"]
+mod generated;
 #[path = "../../../fuzz/fuzz_targets/wire_check.rs"]
 mod wire_check;
 

@@ -1,6 +1,7 @@
 //! The envelope parser on what peers really send, and against an ordinary JSON tree.
 
 use proptest::prelude::*;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
 use super::*;
