@@ -9,16 +9,11 @@ mod offered;
 pub(crate) use declared::{ClientInfo, InitializeParams};
 pub(crate) use offered::{initialize_result, watcher_result};
 
-use acpd_host::{ViewerInfo, update_kind};
+use acpd_host::ViewerInfo;
 use acpd_record::ConnectionId;
-use acpd_wire::{member, span_of, splice};
-use memchr::memmem::Finder;
+use acpd_wire::{Member, Scan, UpdateKind, member, span_of, splice};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::sync::LazyLock;
-
-// Made once: making one costs as much as searching a line.
-static BOOLEAN: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\"boolean\""));
 
 /// What a client said that it understands beyond the baseline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,42 +93,45 @@ impl ClientCapabilities {
     }
 
     /// The line of an update as this client may see it: as it is, changed, or not at all.
-    pub(crate) fn filter_update<'a>(&self, line: &'a [u8]) -> Option<Cow<'a, [u8]>> {
-        match update_kind(line) {
-            Some("notice") if !self.notices => None,
-            Some("compaction_update" | "compaction_summary_chunk") if !self.compaction => None,
-            Some("config_option_update") => {
-                Some(self.filter_options(line, |message| member(member(message, "params")?, "update")))
+    pub(crate) fn filter_update<'a>(&self, update: &Scan<'a>) -> Option<Cow<'a, [u8]>> {
+        match update.kind() {
+            UpdateKind::Notice if !self.notices => None,
+            UpdateKind::CompactionUpdate | UpdateKind::CompactionSummaryChunk if !self.compaction => None,
+            UpdateKind::ConfigOptionUpdate => {
+                Some(self.filter_options(update.line(), || update.value(Member::Update)))
             }
-            _ => Some(Cow::Borrowed(line)),
+            _ => Some(Cow::Borrowed(update.line())),
         }
     }
 
     /// A result that carries config options (`session/new` and its like), as this client may see it.
     pub(crate) fn filter_result<'a>(&self, result: &'a [u8]) -> Cow<'a, [u8]> {
-        self.filter_options(result, Some)
+        self.filter_options(result, || serde_json::from_slice(result).ok())
     }
 
     fn filter_options<'a>(
         &self,
         message: &'a [u8],
-        holder: impl FnOnce(&'a RawValue) -> Option<&'a RawValue>,
+        holder: impl FnOnce() -> Option<&'a RawValue>,
     ) -> Cow<'a, [u8]> {
-        let is_suspect = !self.boolean_options && BOOLEAN.find(message).is_some();
-        let filtered = is_suspect.then(|| without_boolean_options(message, holder)).flatten();
+        let holder = if self.boolean_options { None } else { holder() };
+        let filtered = holder.and_then(|holder| without_boolean_options(message, holder));
         filtered.map_or(Cow::Borrowed(message), Cow::Owned)
     }
 }
 
-/// The message without the boolean ones among the config options of its `holder`, and else as it is.
-fn without_boolean_options<'a>(
-    message: &'a [u8],
-    holder: impl FnOnce(&'a RawValue) -> Option<&'a RawValue>,
-) -> Option<Vec<u8>> {
-    let raw: &RawValue = serde_json::from_slice(message).ok()?;
-    let options = member(holder(raw)?, "configOptions")?;
-    let mut kept: Vec<&RawValue> = serde_json::from_str(options.get()).ok()?;
-    kept.retain(|option| member(option, "type").is_none_or(|kind| kind.get() != "\"boolean\""));
+/// The message without the boolean ones among the config options of `holder`, a part of it; `None` when it has none.
+fn without_boolean_options(message: &[u8], holder: &RawValue) -> Option<Vec<u8>> {
+    let options = member(holder, "configOptions")?;
+    let all: Vec<&RawValue> = serde_json::from_str(options.get()).ok()?;
+    let is_boolean = |option: &RawValue| {
+        let kind = member(option, "type").and_then(|kind| serde_json::from_str::<String>(kind.get()).ok());
+        kind.is_some_and(|kind| kind == "boolean")
+    };
+    let kept: Vec<&RawValue> = all.iter().copied().filter(|option| !is_boolean(option)).collect();
+    if kept.len() == all.len() {
+        return None;
+    }
     let (span, kept) = (span_of(message, options)?, serde_json::to_vec(&kept).ok()?);
     let mut filtered = Vec::with_capacity(message.len());
     splice(&mut filtered, message, &[(span, &kept)]);
@@ -143,6 +141,7 @@ fn without_boolean_options<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use acpd_wire::scan;
 
     fn line(update: &str) -> String {
         format!(
@@ -151,7 +150,7 @@ mod tests {
     }
 
     fn passes(client: &ClientCapabilities, update: &str) -> bool {
-        client.filter_update(line(update).as_bytes()).is_some()
+        client.filter_update(&scan(line(update).as_bytes()).expect("JSON")).is_some()
     }
 
     fn full() -> ClientCapabilities {
@@ -180,6 +179,32 @@ mod tests {
         assert!(passes(&bare, text));
     }
 
+    // IN-7
+    // quirk discriminator-last
+    #[test]
+    fn what_an_update_is_counts_wherever_it_says_so() {
+        let (bare, long) = (declared("{}"), "x".repeat(2000));
+        let summary = format!(
+            r#"{{"content":{{"type":"text","text":"{long}"}},"sessionUpdate":"compaction_summary_chunk"}}"#
+        );
+        assert!(passes(&full(), &summary) && !passes(&bare, &summary));
+        for chunk in [
+            r#"{"_meta":{"sessionUpdate":"notice"},"sessionUpdate":"agent_message_chunk"}"#,
+            r#"{"rawInput":{"sessionUpdate":"compaction_summary_chunk"},"sessionUpdate":"tool_call"}"#,
+        ] {
+            assert!(passes(&bare, chunk), "{chunk}");
+        }
+        let option = r#"{"id":"a","ty\u0070e":"bool\u0065an"}"#;
+        let options = line(&format!(
+            r#"{{"configOptions":[{option}],"x":"{long}","sessionUpdate":"config_option_update"}}"#
+        ));
+        let seen = bare.filter_update(&scan(options.as_bytes()).expect("JSON")).expect("it passes");
+        assert_eq!(seen, options.replace(option, "").as_bytes());
+        let without = options.replace("bool", "");
+        let seen = bare.filter_update(&scan(without.as_bytes()).expect("JSON")).expect("it passes");
+        assert!(matches!(seen, Cow::Borrowed(_)), "nothing to leave out");
+    }
+
     // IN-7: boolean options, in updates and in results
     #[test]
     fn boolean_options_are_left_out_for_clients_without_them() {
@@ -187,9 +212,10 @@ mod tests {
         let update = line(
             r#"{"sessionUpdate":"config_option_update","configOptions":[{"id":"a","type":"boolean"},{"id":"b","type":"select"}]}"#,
         );
-        let seen = bare.filter_update(update.as_bytes()).expect("it passes");
+        let scanned = scan(update.as_bytes()).expect("JSON");
+        let seen = bare.filter_update(&scanned).expect("it passes");
         assert_eq!(seen, update.replace(r#"{"id":"a","type":"boolean"},"#, "").as_bytes());
-        assert_eq!(full().filter_update(update.as_bytes()).expect("it passes"), update.as_bytes());
+        assert_eq!(full().filter_update(&scanned).expect("it passes"), update.as_bytes());
         let result = br#"{"sessionId":"s","configOptions":[{"id":"a","type":"boolean"}]}"#;
         assert_eq!(bare.filter_result(result).as_ref(), br#"{"sessionId":"s","configOptions":[]}"#);
         assert_eq!(full().filter_result(result).as_ref(), result);

@@ -162,6 +162,8 @@ impl Connection {
             };
             match event {
                 Event::Arrival(Some(Arrival::Line(line))) => {
+                    // What only some readers take is not passed on to an agent, nor recorded.
+                    let line = acpd_wire::without_halves(line);
                     self.step(input::read(&line, |id| self.watching.asked(id))).await;
                 }
                 Event::Arrival(Some(Arrival::TooLong { limit })) => self.step(Input::too_long(limit)).await,

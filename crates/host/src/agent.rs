@@ -25,6 +25,7 @@ mod pool;
 mod read;
 mod spare;
 mod start;
+mod stray;
 mod taking_over;
 mod task;
 mod terminals;
@@ -52,7 +53,7 @@ pub(crate) use taking_over::{Gap, TakenAgent};
 pub(crate) use crate::agent_end::AgentFault;
 use crate::ids::ClientRequest;
 use acpd_record::{Snapshot, TurnNumber};
-use acpd_wire::OwnedId;
+use acpd_wire::{OwnedId, UpdateKind};
 use bytes::Bytes;
 use std::ops::Range;
 use std::sync::Arc;
@@ -72,8 +73,8 @@ pub struct AgentAnswer {
 /// What an agent says to one session. `position` is where the line ends in all that the agent wrote, in bytes.
 #[derive(Debug)]
 pub(crate) enum FromAgent {
-    /// A `session/update` or another notification; `session` is where the agent's own session id stands.
-    Notification { line: Bytes, session: Option<Range<usize>>, is_update: bool, position: u64 },
+    /// A `session/update` with its kind, or another notification; `session` is where the agent's own session id stands.
+    Notification { line: Bytes, session: Option<Range<usize>>, update: Option<UpdateKind>, position: u64 },
     /// A request; it has to be answered with [`AgentHandle::answer`].
     Request { line: Bytes, session: Option<Range<usize>>, id: OwnedId, method: String, position: u64 },
     /// The answer to a request of the session.

@@ -70,12 +70,22 @@ pub enum InitializeFailure {
     #[error("agent failed before it answered initialize: {0}")]
     Broke(String),
     /// It did not answer in this time.
-    #[error("agent did not answer initialize within {} s", .0.as_secs_f64())]
-    Timeout(Duration),
+    #[error("agent did not answer initialize within {} s{}", after.as_secs_f64(), instead(dropped.as_deref()))]
+    Timeout {
+        /// The bound.
+        after: Duration,
+        /// The first line that it wrote instead, if any.
+        dropped: Option<String>,
+    },
     /// It answered with this error object.
     #[error("agent answered initialize with an error: {}", String::from_utf8_lossy(.0))]
     Refused(Bytes),
     /// Its answer cannot be used, for example another protocol version.
     #[error("agent's answer to initialize is not usable: {0}")]
     BadAnswer(String),
+}
+
+/// What an agent wrote instead of an answer, as the end of a sentence; control characters are escaped.
+pub(crate) fn instead(dropped: Option<&str>) -> String {
+    dropped.map(|line| format!("; it wrote a line that is not a message: {line:?}")).unwrap_or_default()
 }

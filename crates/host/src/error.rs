@@ -1,6 +1,7 @@
 //! Why the host did not do what a client asked. The gateway turns these into wire errors, in one table.
 
 use crate::agent::AgentStartError;
+use crate::agent_end::instead;
 use crate::chain::chain;
 use crate::refusal::{AgentError, login_command};
 use acpd_eventlog::{CursorError, WriteError};
@@ -157,12 +158,14 @@ pub enum HostError {
         info: Arc<TerminationInfo>,
     },
     /// The agent did not answer in time.
-    #[error("the agent did not answer {method} within {} s", after.as_secs_f64())]
+    #[error("the agent did not answer {method} within {} s{}", after.as_secs_f64(), instead(dropped.as_deref()))]
     Timeout {
         /// What it was asked.
         method: String,
         /// The bound.
         after: Duration,
+        /// The first line that it wrote instead, if any.
+        dropped: Option<String>,
     },
     /// The agent's own answer was this error; it goes to the client unchanged.
     #[error("the agent answered an error")]

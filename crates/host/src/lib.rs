@@ -120,7 +120,7 @@ pub use works::Works;
 
 pub use acpd_record::{
     Cause, EventKind, Partition, PermissionMode, Reason, SessionId, ShownUsage, StderrInfo, TerminatedBy,
-    TerminationInfo, update_kind,
+    TerminationInfo,
 };
 pub use acpd_supervisor::{Graces, Pending, SPANS, TaskScope, open_regular, queue, read_regular};
 pub use acpd_terminal::TerminalSettings;

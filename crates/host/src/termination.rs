@@ -112,7 +112,7 @@ pub(crate) fn of_start(error: &AgentStartError, at_ms: i64) -> TerminationInfo {
         InitializeFailure::Exited(_) => {
             TerminationInfo { message: Some(message), ..of_agent_alone(end, true, at_ms) }
         }
-        InitializeFailure::Timeout(_) => failed(Cause::InitializeTimeout, message),
+        InitializeFailure::Timeout { .. } => failed(Cause::InitializeTimeout, message),
         _ => failed(Cause::ProtocolError, message),
     };
     info.with_process(&end.report)

@@ -6,7 +6,8 @@
 //! wrote are not. Not here: when an agent is given one.
 
 use crate::spoken::{Chunk, ToolCall, spoken};
-use acpd_record::{Event, Json, SessionId, TranscriptFacts, update_kind, update_of};
+use acpd_record::{Event, Json, SessionId, TranscriptFacts, update_of};
+use acpd_wire::UpdateKind;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::VecDeque;
@@ -83,12 +84,12 @@ impl TranscriptRecorder {
     pub(crate) fn see(&mut self, event: &Event<'_>) {
         match event {
             Event::Prompt(prompt) => self.see_prompt(prompt.prompt),
-            Event::Update(message) => match update_kind(message.line()) {
-                Some("agent_message_chunk") => {
+            Event::Update(message) => match message.kind() {
+                UpdateKind::AgentMessageChunk => {
                     let chunk = update_of::<Chunk<'_>>(message.line());
                     self.append("Agent", &chunk.map(|chunk| chunk.content.spoken()).unwrap_or_default());
                 }
-                Some("tool_call" | "tool_call_update") => {
+                UpdateKind::ToolCall | UpdateKind::ToolCallUpdate => {
                     if let Some(call) = update_of(message.line()) {
                         self.see_call(&call);
                     }

@@ -1,14 +1,9 @@
 //! A raw message of the agent, under the session's own id.
 
-use acpd_wire::member;
-use memchr::memmem::Finder;
+use acpd_wire::{Member, UpdateKind, scan};
 use serde::Deserialize;
 use std::io;
 use std::ops::Range;
-use std::sync::LazyLock;
-
-/// How far into a line the kind of an update is looked for, in bytes.
-const FRONT: usize = 1024;
 
 /// A message of the agent as one line of JSON. When it is written, the session's own id takes the place of the agent's;
 /// all else is stored byte for byte.
@@ -17,17 +12,29 @@ pub struct RawMessage<'a> {
     line: &'a [u8],
     /// Where the agent's session id stands, and what is written in its place.
     session: Option<(Range<usize>, &'a str)>,
+    /// The kind of the update, where the line has been scanned before.
+    kind: Option<UpdateKind>,
 }
 
 impl<'a> RawMessage<'a> {
     /// A message as it stands in the log, or without a session id.
     pub fn stored(line: &'a [u8]) -> Self {
-        Self { line, session: None }
+        Self { line, session: None, kind: None }
     }
 
     /// A message of the agent, whose session id at `span` becomes `id_json`.
     pub fn of_agent(line: &'a [u8], span: Option<Range<usize>>, id_json: &'a str) -> Self {
-        Self { line, session: span.map(|span| (span, id_json)) }
+        Self { line, session: span.map(|span| (span, id_json)), kind: None }
+    }
+
+    /// The same, an update that is known to be of this kind.
+    pub fn of_kind(self, kind: UpdateKind) -> Self {
+        Self { kind: Some(kind), ..self }
+    }
+
+    /// The kind of the update; for one that is not known the line is scanned.
+    pub fn kind(&self) -> UpdateKind {
+        self.kind.unwrap_or_else(|| update_kind(self.line))
     }
 
     /// The line as it came. What the agent says in it is the same under either id.
@@ -47,49 +54,40 @@ impl<'a> RawMessage<'a> {
     }
 }
 
-/// The kind of a `session/update`, from a look at its line; `None` when it is not near the front.
-pub fn update_kind(line: &[u8]) -> Option<&str> {
-    // Made once: making one costs as much as searching a line.
-    static KEY: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\"sessionUpdate\""));
-    let front = &line[..line.len().min(FRONT)];
-    let end = KEY.find(front)? + KEY.needle().len();
-    let mut rest = front[end..].iter().enumerate().skip_while(|(_, byte)| **byte != b'"');
-    let (open, _) = rest.next()?;
-    let start = end + open + 1;
-    let length = front[start..].iter().position(|byte| *byte == b'"')?;
-    std::str::from_utf8(&front[start..start + length]).ok()
+/// The kind of a `session/update`, as its line says.
+pub fn update_kind(line: &[u8]) -> UpdateKind {
+    scan(line).map_or(UpdateKind::Other, |scan| scan.kind())
 }
 
 /// The update of a `session/update` line, as far as a type wants to know it.
 pub fn update_of<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Option<T> {
-    let update = member(member(serde_json::from_slice(line).ok()?, "params")?, "update")?;
-    serde_json::from_str(update.get()).ok()
+    serde_json::from_str(scan(line).ok()?.value(Member::Update)?.get()).ok()
 }
 
 /// Whether an update belongs to the conversation itself, and so is part of a replay, or only to the present state.
-pub fn is_history(kind: &str) -> bool {
+pub fn is_history(kind: UpdateKind) -> bool {
     matches!(
         kind,
-        "user_message_chunk"
-            | "agent_message_chunk"
-            | "agent_thought_chunk"
-            | "tool_call"
-            | "tool_call_update"
-            | "plan"
-            | "compaction_update"
-            | "compaction_summary_chunk"
+        UpdateKind::UserMessageChunk
+            | UpdateKind::AgentMessageChunk
+            | UpdateKind::AgentThoughtChunk
+            | UpdateKind::ToolCall
+            | UpdateKind::ToolCallUpdate
+            | UpdateKind::Plan
+            | UpdateKind::CompactionUpdate
+            | UpdateKind::CompactionSummaryChunk
     )
 }
 
 /// Whether an update is about the present state, which a [`Snapshot`](crate::Snapshot) keeps.
-pub fn is_state(kind: &str) -> bool {
+pub fn is_state(kind: UpdateKind) -> bool {
     matches!(
         kind,
-        "available_commands_update"
-            | "current_mode_update"
-            | "config_option_update"
-            | "usage_update"
-            | "session_info_update"
+        UpdateKind::AvailableCommandsUpdate
+            | UpdateKind::CurrentModeUpdate
+            | UpdateKind::ConfigOptionUpdate
+            | UpdateKind::UsageUpdate
+            | UpdateKind::SessionInfoUpdate
     )
 }
 
@@ -97,12 +95,14 @@ pub fn is_state(kind: &str) -> bool {
 mod tests {
     use super::*;
 
+    // FR-8: the kind is the update's own, also in a line that was not scanned before
     #[test]
-    fn kinds_are_read_without_parsing() {
-        assert_eq!(update_kind(br#"{"params":{"update":{"sessionUpdate":"plan"}}}"#), Some("plan"));
-        assert_eq!(update_kind(br#"{"x":{ "sessionUpdate" : "a_b" }}"#), Some("a_b"));
-        assert_eq!(update_kind(b"{}"), None);
-        assert_eq!(update_kind(br#"{"sessionUpdate":""#), None);
+    fn a_message_knows_its_kind() {
+        let line = br#"{"params":{"_meta":{"sessionUpdate":"notice"},"update":{"sessionUpdate":"plan"}}}"#;
+        assert_eq!(RawMessage::stored(line).kind(), UpdateKind::Plan);
+        assert_eq!(RawMessage::stored(line).of_kind(UpdateKind::Notice).kind(), UpdateKind::Notice);
+        assert_eq!(RawMessage::stored(br#"{"x":{"sessionUpdate":"plan"}}"#).kind(), UpdateKind::Other);
+        assert_eq!(update_kind(br#"{"sessionUpdate":""#), UpdateKind::Other);
     }
 
     // SE-1: acpd's own id in place of the agent's, the rest byte for byte

@@ -7,14 +7,12 @@ use crate::json::Json;
 use crate::keys::{KeyedTurn, Keys, RequestKey};
 use crate::kind::EventKind;
 use crate::last_turn::LastTurn;
-use crate::message::RawMessage;
 use crate::payload::{AgentRequest, Prompt, RunStarted, StateChanged, TurnEnded};
 use crate::questions::{OpenQuestion, Questions};
 use crate::snapshot::Snapshot;
 use crate::tally::Tally;
 use crate::termination::Cause;
 use crate::usage::{Meter, Usage};
-use memchr::memmem;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -141,11 +139,11 @@ impl Projection {
             Event::RunStarted(run) => self.run_started(at.at_ms, run),
             Event::Prompt(prompt) => self.prompted(at, prompt),
             Event::Update(message) => {
-                if self.snapshot.see_line(message.line()) {
+                if self.snapshot.see_update(message) {
                     self.meter.updated(message.line());
                 }
             }
-            Event::Notification(message) => self.notified(message),
+            Event::Notification(message) => self.snapshot.see_tools(message.line()),
             Event::TurnEnded(ended) => self.turn_ended(at.at_ms, ended),
             Event::AgentRequest(request) => self.served(request),
             // One whose host died is recorded when that is found. Until when its turn went on is not known.
@@ -217,13 +215,6 @@ impl Projection {
             given_up: false,
             stalled: false,
         }));
-    }
-
-    fn notified(&mut self, message: &RawMessage<'_>) {
-        // Nearly all are about something else.
-        if memmem::find(message.line(), b"\"tools\"").is_some() {
-            self.snapshot.see_tools(message.line());
-        }
     }
 
     fn turn_ended(&mut self, at_ms: i64, ended: &TurnEnded<'_>) {

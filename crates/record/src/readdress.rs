@@ -3,39 +3,31 @@
 //! Pure. A session gets another id when another node of the fleet goes on under the first; its events stay as they were written.
 
 use crate::ids::SessionId;
-use memchr::memmem;
+use acpd_wire::{Member, member, scan, span_of, splice};
+use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::ops::Range;
 
-const MEMBER: &[u8] = b"\"sessionId\"";
-
-/// What is stored of an event, with `id` wherever a member `sessionId` has `former`.
+/// What is stored of an event, with `id` where the message in it names its session `former`.
 pub fn under_id<'a>(payload: &'a [u8], former: &SessionId, id: &SessionId) -> Cow<'a, [u8]> {
-    let (from, to) = (former.as_json().as_bytes(), id.as_json().as_bytes());
-    let (mut out, mut copied) = (Vec::new(), 0);
-    for member in memmem::find_iter(payload, MEMBER) {
-        let value = value_behind(payload, member + MEMBER.len());
-        if value.is_some_and(|value| payload[value..].starts_with(from)) {
-            let value = value.unwrap_or_default();
-            out.extend_from_slice(&payload[copied..value]);
-            out.extend_from_slice(to);
-            copied = value + from.len();
-        }
-    }
-    match copied {
-        0 => Cow::Borrowed(payload),
-        _ => {
-            out.extend_from_slice(&payload[copied..]);
-            Cow::Owned(out)
-        }
-    }
+    let named = session_in(payload).filter(|span| payload[span.clone()] == *former.as_json().as_bytes());
+    let Some(span) = named else { return Cow::Borrowed(payload) };
+    let mut out = Vec::with_capacity(payload.len() + id.as_json().len());
+    splice(&mut out, payload, &[(span, id.as_json().as_bytes())]);
+    Cow::Owned(out)
 }
 
-/// Where the value of a member begins whose name ends at `at`. In a string of JSON quotes have a backslash, so none is taken there
-/// for a member.
-fn value_behind(json: &[u8], at: usize) -> Option<usize> {
-    let skip = |from: usize| from + json[from..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-    let colon = skip(at);
-    (json.get(colon) == Some(&b':')).then(|| skip(colon + 1))
+/// The place of `params.sessionId` in an event that is a message of the agent, or that has one as its member `message`.
+fn session_in(payload: &[u8]) -> Option<Range<usize>> {
+    let scanned = scan(payload).ok()?;
+    if let Some(span) = scanned.span(Member::SessionId) {
+        return Some(span);
+    }
+    let event: &RawValue = serde_json::from_slice(payload).ok()?;
+    let message = member(event, "message")?;
+    let start = span_of(payload, message)?.start;
+    let inside = scan(message.get().as_bytes()).ok()?.span(Member::SessionId)?;
+    Some(start + inside.start..start + inside.end)
 }
 
 #[cfg(test)]
@@ -44,28 +36,32 @@ mod tests {
 
     // design fleet, partition: a copy that was set aside is told, and exported, under its own id
     #[test]
-    fn members_that_name_the_session_are_changed_and_nothing_else() {
+    fn the_member_that_names_the_session_is_changed_and_nothing_else() {
         let (old, new) =
             (SessionId::parse("old").expect("an id"), SessionId::parse("longer-new").expect("an id"));
         for (payload, expected) in [
             (r#"{"params":{"sessionId":"old","x":1.0}}"#, r#"{"params":{"sessionId":"longer-new","x":1.0}}"#),
-            (r#"{"sessionId" : "old"}"#, r#"{"sessionId" : "longer-new"}"#),
             (
-                r#"{"a":{"sessionId":"old"},"sessionId":"old"}"#,
-                r#"{"a":{"sessionId":"longer-new"},"sessionId":"longer-new"}"#,
+                r#"{"params":{"update":{"rawInput":{"sessionId":"old"}},"session\u0049d" : "old"}}"#,
+                r#"{"params":{"update":{"rawInput":{"sessionId":"old"}},"session\u0049d" : "longer-new"}}"#,
             ),
-            (r#"{"sessionId":"older"}"#, r#"{"sessionId":"older"}"#),
             (
-                r#"{"text":"\"sessionId\":\"old\"","id":"old"}"#,
-                r#"{"text":"\"sessionId\":\"old\"","id":"old"}"#,
+                r#"{"request":5,"message":{"id": 1,"params":{"sessionId": "old"}}}"#,
+                r#"{"request":5,"message":{"id": 1,"params":{"sessionId": "longer-new"}}}"#,
             ),
-            (r#"["sessionId","old"]"#, r#"["sessionId","old"]"#),
-            (r#"{"x":"sessionId"#, r#"{"x":"sessionId"#),
-            ("", ""),
         ] {
             let changed = under_id(payload.as_bytes(), &old, &new);
             assert_eq!(std::str::from_utf8(&changed), Ok(expected));
-            assert_eq!(matches!(changed, Cow::Borrowed(_)), payload == expected);
+        }
+        for payload in [
+            r#"{"params":{"sessionId":"older"}}"#,
+            r#"{"params":{"\"sessionId":"old","x":[{"sessionId":"old"}]}}"#,
+            r#"{"turn":1,"prompt":[{"text":"\"sessionId\":\"old\"","sessionId":"old"}]}"#,
+            r#"["sessionId","old"]"#,
+            r#"{"x":"sessionId"#,
+            "",
+        ] {
+            assert!(matches!(under_id(payload.as_bytes(), &old, &new), Cow::Borrowed(_)), "{payload}");
         }
     }
 }

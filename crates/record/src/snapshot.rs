@@ -1,11 +1,12 @@
 //! What a late viewer needs to know of a session's state (contract 1.5), kept while its updates pass by.
 //!
-//! Chunks of text, which are nearly all of the traffic, are told apart by a look at their bytes and never parsed here.
+//! Chunks of text, which are nearly all of the traffic, are told apart by their kind and never parsed here.
 
 use crate::ids::SessionId;
 use crate::json::{self, Json};
-use crate::message::{update_kind, update_of};
+use crate::message::{RawMessage, update_of};
 use crate::state::{AgentState, ExactState};
+use acpd_wire::{Member, UpdateKind, member, scan};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -88,46 +89,52 @@ impl Snapshot {
     /// Whether a `session/update` line says something that is not known yet.
     pub fn would_change(&self, line: &[u8]) -> bool {
         let mut changed = self.clone();
-        changed.see_line(line);
+        changed.see_update(&RawMessage::stored(line));
         changed != *self
     }
 
     /// Keeps what matters of a `session/update` line. Gives whether it tells what was used.
-    pub(crate) fn see_line(&mut self, line: &[u8]) -> bool {
-        let kind = update_kind(line);
+    pub(crate) fn see_update(&mut self, message: &RawMessage<'_>) -> bool {
+        let kind = message.kind();
         if matches!(
             kind,
-            Some("agent_message_chunk" | "agent_thought_chunk" | "user_message_chunk" | "notice")
+            UpdateKind::AgentMessageChunk
+                | UpdateKind::AgentThoughtChunk
+                | UpdateKind::UserMessageChunk
+                | UpdateKind::Notice
+                | UpdateKind::Other
         ) {
             return false;
         }
-        if let Some(update) = update_of(line) {
-            self.see(update);
+        if let Some(update) = update_of(message.line()) {
+            self.see(kind, update);
         }
-        kind == Some("usage_update")
+        kind == UpdateKind::UsageUpdate
     }
 
-    fn see(&mut self, update: Value) {
+    fn see(&mut self, kind: UpdateKind, update: Value) {
         let member = |name: &str| update.get(name).map(Json::new);
-        match update["sessionUpdate"].as_str() {
-            Some("available_commands_update") => {
+        match kind {
+            UpdateKind::AvailableCommandsUpdate => {
                 replace(&mut self.available_commands, member("availableCommands"))
             }
-            Some("current_mode_update") => {
+            UpdateKind::CurrentModeUpdate => {
                 if let Some(mode) = update.get("currentModeId") {
                     self.agent.set_mode(mode);
                 }
             }
-            Some("config_option_update") => replace(&mut self.agent.config_options, member("configOptions")),
-            Some("plan") => replace(&mut self.plan, member("entries")),
-            Some("usage_update") => {
+            UpdateKind::ConfigOptionUpdate => {
+                replace(&mut self.agent.config_options, member("configOptions"));
+            }
+            UpdateKind::Plan => replace(&mut self.plan, member("entries")),
+            UpdateKind::UsageUpdate => {
                 let mut usage = update;
                 if let Value::Object(usage) = &mut usage {
                     usage.remove("sessionUpdate");
                 }
                 self.usage = Some(Json::new(&usage));
             }
-            Some("session_info_update") => {
+            UpdateKind::SessionInfoUpdate => {
                 let is_chosen = update["_meta"][META]["titleChosen"] == true;
                 // Absent means unchanged, null clears (ACP schema).
                 if let Some(title) = update.get("title").filter(|_| is_chosen || !self.title_is_chosen) {
@@ -135,7 +142,7 @@ impl Snapshot {
                     self.title_is_chosen = is_chosen;
                 }
             }
-            Some("tool_call" | "tool_call_update") => self.see_call(update),
+            UpdateKind::ToolCall | UpdateKind::ToolCallUpdate => self.see_call(update),
             _ => {}
         }
     }
@@ -160,9 +167,10 @@ impl Snapshot {
 
     /// The tools list of a `session/started` notification.
     pub(crate) fn see_tools(&mut self, notification: &[u8]) {
-        let message: Value = serde_json::from_slice(notification).unwrap_or_default();
-        if message["params"]["tools"].is_array() {
-            self.agent.tools = Some(Json::new(&message["params"]["tools"]));
+        let params = scan(notification).ok().and_then(|scan| scan.value(Member::Params));
+        let tools = params.and_then(|params| member(params, "tools"));
+        if let Some(tools) = tools.filter(|tools| tools.get().starts_with('[')).and_then(Json::compact) {
+            self.agent.tools = Some(tools);
         }
     }
 

@@ -1,7 +1,8 @@
 //! What was said in a turn, for hooks that are told: the prompt's text and the answer's, each bounded.
 
 use acpd_eventlog::{CursorError, EventLog};
-use acpd_record::{Event, TurnNumber, update_kind, update_of};
+use acpd_record::{Event, TurnNumber, update_of};
+use acpd_wire::UpdateKind;
 use serde::Deserialize;
 use std::borrow::Cow;
 
@@ -43,7 +44,7 @@ impl Words {
                     self.truncated |= !add(&mut self.prompt, line) || !add(&mut self.prompt, &block.text);
                 }
             }
-            Event::Update(message) if update_kind(message.line()) == Some("agent_message_chunk") => {
+            Event::Update(message) if message.kind() == UpdateKind::AgentMessageChunk => {
                 let Some(chunk) = update_of::<Chunk<'_>>(message.line()) else { return true };
                 let fits = add(&mut self.answer, &chunk.content.text);
                 self.truncated |= !fits;

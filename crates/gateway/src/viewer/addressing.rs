@@ -3,32 +3,20 @@
 //! Pure. The history of a session that has got another id, because another node goes on under the first, names that still.
 
 use acpd_record::SessionId;
-use acpd_wire::{member, span_of};
-use memchr::memmem::Finder;
-use serde_json::value::RawValue;
+use acpd_wire::{Member, Scan, splice};
 use std::borrow::Cow;
-use std::sync::LazyLock;
 
-/// An update for clients of session `id`. None if it does not say whose it is: logs of earlier versions have some, which no client
-/// can read.
-pub(super) fn addressed<'a>(line: &'a [u8], id: &SessionId) -> Option<Cow<'a, [u8]>> {
-    static MEMBER: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\"sessionId\""));
-    let own = id.as_json().as_bytes();
-    let rest = &line[MEMBER.find(line)? + MEMBER.needle().len()..];
-    let value = rest.trim_ascii_start().strip_prefix(b":").map(<[u8]>::trim_ascii_start);
-    match value.is_some_and(|value| value.starts_with(own)) {
-        true => Some(Cow::Borrowed(line)),
-        false => Some(readdressed(line, own).map_or(Cow::Borrowed(line), Cow::Owned)),
+/// An update for clients of session `id`. `None` if it does not say whose it is: logs of earlier versions have some, which no
+/// client can read.
+pub(super) fn addressed<'a>(update: &Scan<'a>, id: &SessionId) -> Option<Cow<'a, [u8]>> {
+    let (line, own) = (update.line(), id.as_json().as_bytes());
+    let span = update.span(Member::SessionId)?;
+    if &line[span.clone()] == own {
+        return Some(Cow::Borrowed(line));
     }
-}
-
-fn readdressed(line: &[u8], own: &[u8]) -> Option<Vec<u8>> {
-    let raw: &RawValue = serde_json::from_slice(line).ok()?;
-    let named = member(member(raw, "params")?, "sessionId")?;
-    let span = span_of(line, named).filter(|_| named.get().as_bytes() != own)?;
     let mut out = Vec::with_capacity(line.len() + own.len());
-    acpd_wire::splice(&mut out, line, &[(span, own)]);
-    Some(out)
+    splice(&mut out, line, &[(span, own)]);
+    Some(Cow::Owned(out))
 }
 
 #[cfg(test)]
@@ -50,13 +38,18 @@ mod tests {
             ),
             (
                 r#"{"update":{"sessionId":"s"},"sessionId":"t"}"#,
-                Some(r#"{"update":{"sessionId":"s"},"sessionId":"t"}"#),
+                Some(r#"{"update":{"sessionId":"s"},"sessionId":"s"}"#),
             ),
             (r#"{"update":{}}"#, None),
+            (r#"{"update":{"sessionId":"s"}}"#, None),
+            (r#"{"sessionId":"s","sessionId":"t"}"#, None),
+            (r#"{"session\u0049d":"former"}"#, Some(r#"{"session\u0049d":"s"}"#)),
+            (r#"{"\"sessionId":"s","sessionId":"t"}"#, Some(r#"{"\"sessionId":"s","sessionId":"s"}"#)),
         ] {
             let line = of(params);
-            let shown = addressed(line.as_bytes(), &id)
-                .map(|line| String::from_utf8(line.into_owned()).expect("text"));
+            let scanned = acpd_wire::scan(line.as_bytes()).expect("JSON");
+            let shown =
+                addressed(&scanned, &id).map(|line| String::from_utf8(line.into_owned()).expect("text"));
             assert_eq!(shown, expected.map(of), "{params}");
         }
     }

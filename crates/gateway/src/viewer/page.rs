@@ -13,9 +13,9 @@ use acpd_eventlog::Event as StoredEvent;
 use acpd_host::{OpenQuestion, method};
 use acpd_record::{
     ConnectionId, Event, EventKind, Json, Prompt, Question, QuestionNumber, SessionId, TerminalNews,
-    TerminationInfo, update_kind,
+    TerminationInfo,
 };
-use acpd_wire::{Message, member};
+use acpd_wire::{Message, Scan, UpdateKind, member, scan};
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -132,19 +132,30 @@ impl Page {
     }
 
     fn write_update(&mut self, line: &[u8], history: bool, out: &mut BytesMut) {
-        let kind = update_kind(line);
+        let Ok(update) = scan(line) else { return };
         // UP-3: notices are seen as they come and never again.
-        if history && kind == Some("notice") {
+        if history && update.kind() == UpdateKind::Notice {
             return;
         }
-        let Some(mut shown) = self.client.filter_update(line) else { return };
-        if matches!(kind, Some("tool_call" | "tool_call_update"))
+        let Some(mut shown) = self.client.filter_update(&update) else { return };
+        if matches!(update.kind(), UpdateKind::ToolCall | UpdateKind::ToolCallUpdate)
             && let Some(text) = self.without_terminals(line, "update")
         {
             shown = Cow::Owned(text);
         }
-        if let Some(shown) = addressed(&shown, &self.id) {
-            put_line(out, &shown);
+        match shown {
+            Cow::Borrowed(_) => self.put_update(&update, out),
+            Cow::Owned(changed) => {
+                if let Ok(changed) = scan(&changed) {
+                    self.put_update(&changed, out);
+                }
+            }
+        }
+    }
+
+    fn put_update(&self, update: &Scan<'_>, out: &mut BytesMut) {
+        if let Some(line) = addressed(update, &self.id) {
+            put_line(out, &line);
         }
     }
 

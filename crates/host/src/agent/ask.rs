@@ -22,7 +22,10 @@ impl Agents {
             match timeout {
                 Some(after) => match tokio::time::timeout(after, asked).await {
                     Ok(answer) => answer,
-                    Err(_) => Err(HostError::Timeout { method: method.to_owned(), after }),
+                    Err(_) => {
+                        let (method, dropped) = (method.to_owned(), agent.dropped_line());
+                        Err(HostError::Timeout { method, after, dropped })
+                    }
                 },
                 None => asked.await,
             }

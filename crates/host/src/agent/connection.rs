@@ -305,7 +305,20 @@ impl Recipients {
 impl Note {
     fn log(&self, pid: u32) {
         match self {
-            Self::Noise(line) => tracing::debug!(pid, line, "the agent wrote something that is no message"),
+            Self::Noise { line, first: true } => {
+                tracing::warn!(
+                    pid,
+                    line,
+                    "agent line dropped while an answer is awaited: it is not a message"
+                );
+            }
+            Self::Noise { line, first: false } => {
+                tracing::debug!(pid, line, "agent line dropped: it is not a message");
+            }
+            Self::StrayBytes(bytes) => tracing::debug!(pid, bytes, "stray bytes cut off around a message"),
+            Self::Ambiguous => {
+                tracing::warn!(pid, "agent notification dropped: its params have a member twice");
+            }
             Self::OwnName { method, first: true } => {
                 tracing::warn!(pid, method, "the agent speaks in acpd's own name; that is dropped");
             }

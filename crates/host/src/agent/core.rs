@@ -3,6 +3,7 @@
 //! Lines and commands come in; deliveries to sessions and callers, and bytes for its stdin, go out. No IO and no clock.
 //! Invariant: every request of the agent gets one answer, and every request to it is delivered one.
 
+mod dropped;
 mod going_on;
 mod telling;
 
@@ -15,6 +16,7 @@ use crate::acp::error_code;
 use acpd_supervisor::Framing;
 use acpd_wire::{Outgoing, OwnedId, RawId, codes};
 use bytes::Bytes;
+use dropped::DroppedLines;
 use serde::Serialize;
 use std::sync::{Arc, Weak};
 use telling::ForStdin;
@@ -23,8 +25,6 @@ use telling::ForStdin;
 const REPLAYED: usize = 256;
 /// Each host of a process has so many bits of request ids for itself. Ids stay below 2^53, which is what JavaScript counts to.
 const LEASE: u32 = 32;
-/// How much of a line that is no message is told, in bytes.
-const SHOWN: usize = 200;
 
 /// A request to the agent that belongs to no session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,8 +49,15 @@ pub(super) enum Delivery {
 /// What an operator is told.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Note {
-    /// A line that is no message.
-    Noise(String),
+    /// A line that is no message; whether it is the first one while an answer is awaited.
+    Noise {
+        line: String,
+        first: bool,
+    },
+    /// So many stray bytes stood around a message.
+    StrayBytes(usize),
+    /// A notification has two members of one name, and is dropped.
+    Ambiguous,
     /// It speaks in acpd's own name; whether for the first time.
     OwnName {
         method: String,
@@ -101,6 +108,7 @@ pub(super) struct AgentCore {
     watermark: Watermark,
     stdin: ForStdin,
     fault: Option<AgentFault>,
+    dropped: DroppedLines,
     /// A line was lost. What follows is read and dropped: it must not pass for all that the agent said.
     torn: bool,
     /// It said something that only acpd says.
@@ -144,6 +152,7 @@ impl AgentCore {
             watermark: Watermark::starting_at(position),
             stdin: ForStdin::new(framing),
             fault: None,
+            dropped: DroppedLines::default(),
             torn: false,
             spoke_as_acpd: false,
         }
@@ -152,6 +161,11 @@ impl AgentCore {
     /// Whether a request to it is not answered.
     pub(super) fn owes_answers(&self) -> bool {
         !self.requests.is_empty()
+    }
+
+    /// The first line that was dropped while the answers that it owes are awaited.
+    pub(super) fn dropped_line(&self) -> Option<String> {
+        self.dropped.first().map(str::to_owned)
     }
 
     /// What was wrong with the connection.
@@ -242,13 +256,19 @@ impl AgentCore {
         }
         self.said = end;
         self.watermark.line(end);
+        let written = line.len();
         let (line, kind) = read(line);
+        // What is mended otherwise gets no shorter.
+        if let Some(cut @ 1..) = written.checked_sub(line.len()) {
+            out.notes.push(Note::StrayBytes(cut));
+        }
         match kind {
             Line::Blank => {}
             Line::Noise => {
-                let shown = String::from_utf8_lossy(&line[..line.len().min(SHOWN)]).into_owned();
-                out.notes.push(Note::Noise(shown));
+                let (line, first) = self.dropped.add(&line, self.owes_answers());
+                out.notes.push(Note::Noise { line, first });
             }
+            Line::Ambiguous { .. } => out.notes.push(Note::Ambiguous),
             Line::Forbidden { method } => {
                 let first = !std::mem::replace(&mut self.spoke_as_acpd, true);
                 out.notes.push(Note::OwnName { method, first });
@@ -276,9 +296,9 @@ impl AgentCore {
                     self.give(route, FromAgent::Withdrawn { id: id.clone(), position: end }, out);
                 }
             }
-            Line::Notification { session, is_update } => {
+            Line::Notification { session, update } => {
                 let (bytes, native) = (line.len(), session.clone().map(|span| line.slice(span)));
-                let message = FromAgent::Notification { line, session, is_update, position: end };
+                let message = FromAgent::Notification { line, session, update, position: end };
                 self.pass_on(native, message, bytes, out);
             }
             Line::Request { session, id, method } => {

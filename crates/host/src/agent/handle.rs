@@ -313,6 +313,11 @@ impl AgentHandle {
         kept.keep(&self.known.process, self.spec().line_limit);
     }
 
+    /// The first line that was dropped while an answer of the agent is awaited.
+    pub(super) fn dropped_line(&self) -> Option<String> {
+        self.known.connection.see(|core, _| core.dropped_line())
+    }
+
     /// What it answered to `initialize`, for a host that takes it over.
     pub(super) fn put_initialized(&self, answer: &[u8]) {
         if let (true, Ok(answer)) = (self.is_kept(), std::str::from_utf8(answer)) {

@@ -3,7 +3,8 @@
 //! Pure and bounded: over the bound the oldest goes.
 
 use super::FromAgent;
-use acpd_record::{Snapshot, is_history, is_state, update_kind};
+use acpd_record::{Snapshot, is_history, is_state};
+use acpd_wire::UpdateKind;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -92,20 +93,19 @@ impl HeldMessages {
     /// Takes out what an agent replayed of a session before its answer, and gives the lines of the conversation. What it
     /// says of the present state stays, if it is news: the last word of each kind counts.
     pub(super) fn drop_replay(&mut self, native: &str, known: &Snapshot, answered: u64) -> Vec<Bytes> {
-        let mut heard: Vec<String> = Vec::new();
+        let mut heard: Vec<UpdateKind> = Vec::new();
         let mut told = Vec::new();
         let mut is_replay = |held: &Held| match &held.message {
-            FromAgent::Notification { line, is_update: true, .. }
+            FromAgent::Notification { line, update: Some(kind), .. }
                 if held.native.as_deref() == Some(native.as_bytes()) =>
             {
-                let Some(kind) = update_kind(line) else { return false };
-                if is_state(kind) {
-                    let is_last = !heard.iter().any(|heard| heard == kind);
-                    heard.push(kind.to_owned());
+                if is_state(*kind) {
+                    let is_last = !heard.contains(kind);
+                    heard.push(*kind);
                     return !is_last || !known.would_change(line);
                 }
                 // Whether what comes behind the answer is a replay is for the session to tell.
-                let is_replay = is_history(kind) && held.position < answered;
+                let is_replay = is_history(*kind) && held.position < answered;
                 if is_replay {
                     told.push(line.clone());
                 }
@@ -133,8 +133,9 @@ mod tests {
     use super::*;
 
     fn update(text: &str) -> FromAgent {
-        let line = format!(r#"{{"params":{{"update":{text}}}}}"#).into();
-        FromAgent::Notification { line, session: None, is_update: true, position: 0 }
+        let line: Bytes = format!(r#"{{"params":{{"update":{text}}}}}"#).into();
+        let update = Some(acpd_record::update_kind(&line));
+        FromAgent::Notification { line, session: None, update, position: 0 }
     }
 
     fn hold(held: &mut HeldMessages, native: &'static str, text: &str, position: u64) {

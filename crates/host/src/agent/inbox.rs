@@ -163,7 +163,7 @@ mod tests {
     fn messages(count: usize) -> SessionInput {
         let line = bytes::Bytes::from_static(b"{}");
         let one =
-            |_| FromAgent::Notification { line: line.clone(), session: None, is_update: true, position: 0 };
+            |_| FromAgent::Notification { line: line.clone(), session: None, update: None, position: 0 };
         SessionInput::Messages((0..count).map(one).collect())
     }
 

@@ -1,19 +1,24 @@
 //! The kinds of lines from an agent, before anything acts on them.
 //!
-//! Pure: a line comes in, its kind goes out. An agent's stdout may carry noise (FR-7) and invalid bytes; neither
-//! ends the connection.
+//! Pure: a line comes in, its kind goes out, with the line as everybody behind understands it. An agent's stdout may carry
+//! noise (FR-7), stray bytes around a message, invalid bytes and halves of surrogate pairs; none ends the connection.
 
-use acpd_wire::{Malformed, Message, OwnedId, RawId, member, span_of};
+use super::stray::message_in;
+use crate::acp::method;
+use acpd_wire::{
+    Malformed, Member, Message, OwnedId, RawId, Scan, UpdateKind, codes, repair_halves, repair_utf8, scan,
+    span_of,
+};
 use bytes::Bytes;
-use serde_json::value::RawValue;
 use std::ops::Range;
 
 /// One line of an agent.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Line {
+    /// An update has its kind.
     Notification {
         session: Option<Range<usize>>,
-        is_update: bool,
+        update: Option<UpdateKind>,
     },
     Request {
         session: Option<Range<usize>>,
@@ -26,6 +31,10 @@ pub(crate) enum Line {
     },
     /// A `session/update` of no session.
     Stray,
+    /// A notification with two members of one name where acpd decides by that: it is of no session.
+    Ambiguous {
+        is_update: bool,
+    },
     /// `$/cancel_request`: the agent takes this request of its own back.
     Withdrawal {
         id: OwnedId,
@@ -52,70 +61,79 @@ pub(crate) enum Line {
     Blank,
 }
 
-/// Reads a line; invalid UTF-8 is replaced first, in a copy.
-pub(crate) fn read(line: Bytes) -> (Bytes, Line) {
-    let kind = classify(&line);
-    match kind {
-        Some(kind) => (line, kind),
-        None => {
-            let repaired = Bytes::from(acpd_wire::repair_utf8(&line).into_owned());
-            let kind = classify(&repaired).unwrap_or(Line::Noise);
-            (repaired, kind)
+/// Reads a line. What other readers would refuse is mended first, in a copy; stray bytes around a message are cut off.
+pub(crate) fn read(mut line: Bytes) -> (Bytes, Line) {
+    loop {
+        match look(&line) {
+            Ok(kind) => return (line, kind),
+            Err(mended) => line = mended,
         }
     }
 }
 
-/// None when the line is not UTF-8.
-fn classify(line: &[u8]) -> Option<Line> {
-    let session = |params: Option<&RawValue>| session_span(line, params?);
-    Some(match Message::parse(line) {
-        Ok(Message::Notification { method, params }) if method == crate::acp::method::CANCEL_REQUEST => {
-            let id = params.and_then(|params| RawId::new(member(params, "requestId")?));
-            id.map_or(Line::Noise, |id| Line::Withdrawal { id: id.to_owned() })
-        }
-        Ok(Message::Notification { method, .. }) if crate::acp::method::is_own(&method) => {
-            Line::Forbidden { method: method.into_owned() }
-        }
-        Ok(Message::Notification { method, params }) => {
-            let (session, is_update) = (session(params), method == crate::acp::method::SESSION_UPDATE);
-            match session {
-                None if is_update => Line::Stray,
-                session => Line::Notification { session, is_update },
+/// The kind of a line, or the line mended.
+fn look(line: &Bytes) -> Result<Line, Bytes> {
+    match scan(line) {
+        Ok(scan) => {
+            let mended = scan.has_halves().then(|| repair_halves(line, scan.span(Member::Id)));
+            match mended.filter(|mended| mended[..] != line[..]) {
+                Some(mended) => Err(mended.into()),
+                None => Ok(kind_of(&scan)),
             }
         }
-        Ok(Message::Request { id, method, params }) => {
-            Line::Request { session: session(params), id: id.to_owned(), method: method.into_owned() }
+        Err(Malformed::NotUtf8 { .. }) => Err(repair_utf8(line).into_owned().into()),
+        Err(malformed @ Malformed::NotJson { .. }) => match message_in(line) {
+            Some(span) => Err(line.slice(span)),
+            None => Ok(kind_of_malformed(&malformed)),
+        },
+        Err(malformed) => Ok(kind_of_malformed(&malformed)),
+    }
+}
+
+fn kind_of(scan: &Scan<'_>) -> Line {
+    let session = scan.span(Member::SessionId);
+    match scan.message() {
+        Ok(Message::Notification { method, .. }) if method == method::CANCEL_REQUEST => {
+            let id = scan.value(Member::RequestId).and_then(RawId::new);
+            id.map_or(Line::Noise, |id| Line::Withdrawal { id: id.to_owned() })
+        }
+        Ok(Message::Notification { method, .. }) if method::is_own(&method) => {
+            Line::Forbidden { method: method.into_owned() }
+        }
+        Ok(Message::Notification { method, .. }) => {
+            let is_update = method == method::SESSION_UPDATE;
+            match session {
+                _ if scan.is_ambiguous() => Line::Ambiguous { is_update },
+                None if is_update => Line::Stray,
+                session => Line::Notification { session, update: is_update.then_some(scan.kind()) },
+            }
+        }
+        Ok(Message::Request { id, .. }) if scan.is_ambiguous() => {
+            let detail = "params have a member twice".to_owned();
+            Line::Broken { code: codes::INVALID_PARAMS, id: Some(id.to_owned()), detail }
+        }
+        Ok(Message::Request { id, method, .. }) => {
+            Line::Request { session, id: id.to_owned(), method: method.into_owned() }
         }
         Ok(Message::Response { id, outcome }) => {
             let (body, is_error) = match outcome {
                 Ok(result) => (result, false),
                 Err(error) => (error, true),
             };
-            let body = span_of(line, body)?;
+            let body = span_of(scan.line(), body).expect("it was taken from this line");
             Line::Answer { id: id.filter(|id| !id.is_null()).map(|id| id.to_owned()), body, is_error }
         }
-        Err(Malformed::Blank) => Line::Blank,
-        Err(Malformed::NotUtf8 { .. }) => return None,
-        Err(Malformed::NotJson { looks_like_message: false, .. }) => Line::Noise,
-        Err(malformed) => broken(&malformed),
-    })
-}
-
-/// Where the session id stands. Nearly every agent writes it first, and then it is not looked for.
-fn session_span(line: &[u8], params: &RawValue) -> Option<Range<usize>> {
-    const FIRST: &str = "{\"sessionId\":\"";
-    let text = params.get();
-    if let Some(rest) = text.strip_prefix(FIRST)
-        && let Some(length) = rest.find(['"', '\\'])
-        && rest.as_bytes()[length] == b'"'
-    {
-        let start = span_of(line, params)?.start + FIRST.len() - 1;
-        return Some(start..start + length + 2);
+        Err(malformed) => kind_of_malformed(&malformed),
     }
-    span_of(line, member(params, "sessionId")?)
 }
 
-fn broken(malformed: &Malformed<'_>) -> Line {
+fn kind_of_malformed(malformed: &Malformed<'_>) -> Line {
+    if matches!(malformed, Malformed::Blank) {
+        return Line::Blank;
+    }
+    if matches!(malformed, Malformed::NotJson { looks_like_message: false, .. }) {
+        return Line::Noise;
+    }
     let detail = malformed.to_string();
     let owed: RawId<'_> = malformed.answer_id();
     match (malformed.code(), malformed) {
@@ -166,6 +184,7 @@ mod tests {
             r#"{"sessionId":"s\"1","update":{}}"#,
             r#"{ "sessionId" : "s-1" }"#,
             r#"{"update":{"sessionId":"no"},"sessionId":"s-1"}"#,
+            r#"{"update":{"content":{"sessionId":"s-2"}},"session\u0049d":"s-1"}"#,
         ] {
             let text = format!(r#"{{"jsonrpc":"2.0","method":"session/update","params":{params}}}"#);
             let (line, kind) = read(Bytes::from(text));
@@ -214,7 +233,9 @@ mod tests {
             b"{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{\"sessionId\":\"s\",\"x\":\"a\xffb\"}}",
         ));
         assert!(std::str::from_utf8(&line).expect("repaired").contains("a\u{fffd}b"));
-        let Line::Notification { session: Some(span), is_update: true } = kind else { panic!("{kind:?}") };
+        let Line::Notification { session: Some(span), update: Some(UpdateKind::Other) } = kind else {
+            panic!("{kind:?}")
+        };
         assert_eq!(&line[span], b"\"s\"");
     }
 
@@ -226,5 +247,48 @@ mod tests {
         {
             assert!(matches!(kind(line.as_bytes()), Line::Answer { id: None, is_error: true, .. }), "{line}");
         }
+    }
+
+    // contract 1.7: receivers differ in which of two members they take, so it is nobody's, wherever they stand
+    #[test]
+    fn a_member_that_stands_twice_makes_a_line_nobodys() {
+        for params in [
+            r#"{"sessionId":"a","update":{},"sessionId":"b"}"#,
+            r#"{"sessionId":"a","update":{"sessionUpdate":"plan","sessionUpdate":"plan"}}"#,
+        ] {
+            let notification = format!(r#"{{"jsonrpc":"2.0","method":"session/update","params":{params}}}"#);
+            assert_eq!(kind(notification.as_bytes()), Line::Ambiguous { is_update: true }, "{params}");
+            let request = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"m","params":{params}}}"#);
+            let refused = kind(request.as_bytes());
+            assert!(matches!(&refused, Line::Broken { code: -32602, id: Some(_), .. }), "{refused:?}");
+        }
+    }
+
+    // quirk half-surrogate
+    #[test]
+    fn a_half_of_a_surrogate_pair_is_replaced() {
+        let (line, kind) = read(Bytes::from_static(
+            br#"{"jsonrpc":"2.0","id":"\ud800","method":"session/request_permission","params":{"sessionId":"s","toolCall":{"title":"\ud83d"}}}"#,
+        ));
+        assert!(matches!(kind, Line::Broken { code: -32600, .. }), "an id goes back as it came: {kind:?}");
+        assert!(line.ends_with(br#""title":"\ufffd"}}}"#));
+        let (line, kind) = read(Bytes::from_static(
+            br#"{"method":"session/update","params":{"update":{"sessionUpdate":"plan","x":"a \ude00\ud83d\ude00"},"sessionId":"s"}}"#,
+        ));
+        let Line::Notification { session: Some(span), update: Some(UpdateKind::Plan) } = kind else {
+            panic!("{kind:?}")
+        };
+        assert_eq!(&line[span], b"\"s\"");
+        let read: serde_json::Value = serde_json::from_slice(&line).expect("every reader takes it");
+        assert_eq!(read["params"]["update"]["x"], "a \u{fffd}\u{1f600}");
+    }
+
+    // quirk stray-bytes
+    #[test]
+    fn a_message_behind_stray_bytes_is_read() {
+        let (line, kind) =
+            read(Bytes::from_static(b"\x1b]0;my agent\x07{\"id\":7,\"result\":{\"x\":\"\xff\"}}\x1b[0m"));
+        let Line::Answer { id: Some(_), body, is_error: false } = kind else { panic!("{kind:?}") };
+        assert_eq!(&line[body], "{\"x\":\"\u{fffd}\"}".as_bytes());
     }
 }

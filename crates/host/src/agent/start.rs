@@ -153,7 +153,7 @@ async fn start_process(
             match &failure {
                 // IN-5: an agent of another version is stopped, and it is said so.
                 InitializeFailure::BadAnswer(detail) => agent.fail(AgentFault::Broken(detail.clone())),
-                InitializeFailure::Timeout(_) | InitializeFailure::Refused(_) => agent.stop(),
+                InitializeFailure::Timeout { .. } | InitializeFailure::Refused(_) => agent.stop(),
                 InitializeFailure::Exited(_) | InitializeFailure::Broke(_) => {}
             }
             Err(AgentStartError::Uninitialized { end: agent.ended().await, failure })
@@ -166,7 +166,9 @@ async fn initialize(agent: &AgentHandle) -> Result<AgentInfo, InitializeFailure>
     let spec = agent.spec();
     let asked = agent.try_request(method::INITIALIZE, Some(acp::initialize_params(spec.offered).into()));
     let answer = match spec.timeouts.initialize {
-        Some(after) => timeout(after, asked).await.map_err(|_| InitializeFailure::Timeout(after))?,
+        Some(after) => timeout(after, asked)
+            .await
+            .map_err(|_| InitializeFailure::Timeout { after, dropped: agent.dropped_line() })?,
         None => asked.await,
     };
     match answer {

@@ -8,8 +8,9 @@ use crate::clock::iso8601;
 use crate::spoken::{Chunk, ToolCall, spoken};
 use acpd_record::{
     AnsweredBy, Event, ExportHead, Question, QuestionNumber, Resolution, RunNumber, TerminationInfo,
-    TurnEnded, update_kind, update_of,
+    TurnEnded, update_of,
 };
+use acpd_wire::UpdateKind;
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -95,12 +96,12 @@ impl Markdown {
                 let said = text(&spoken(prompt.prompt));
                 self.block(&format!("## User ({})\n\n{}", line(&prompt.by), said.trim_end()), out);
             }
-            Event::Update(message) => match update_kind(message.line()) {
-                Some("agent_message_chunk") => {
+            Event::Update(message) => match message.kind() {
+                UpdateKind::AgentMessageChunk => {
                     let chunk = update_of::<Chunk<'_>>(message.line());
                     self.say(&chunk.map(|chunk| chunk.content.spoken()).unwrap_or_default(), out);
                 }
-                Some("tool_call" | "tool_call_update") => {
+                UpdateKind::ToolCall | UpdateKind::ToolCallUpdate => {
                     if let Some(call) = update_of(message.line()) {
                         self.see_call(&call, out);
                     }

@@ -8,8 +8,7 @@ use acpd_eventlog::{Batch, Event as StoredEvent};
 use acpd_record::{
     AgentState, Event, Position, Projection, Prompt, RawMessage, SessionId, StateChanged, TurnEnded,
 };
-use acpd_wire::{member, span_of};
-use serde_json::value::RawValue;
+use acpd_wire::{Member, scan};
 use std::ops::Range;
 
 /// Why a turn ended in the fork that had not in its source.
@@ -84,8 +83,7 @@ impl HistoryCopy {
 
 /// Where the session id stands in a `session/update` line.
 fn session_in(line: &[u8]) -> Option<Range<usize>> {
-    let raw: &RawValue = serde_json::from_slice(line).ok()?;
-    span_of(line, member(member(raw, "params")?, "sessionId")?)
+    scan(line).ok()?.span(Member::SessionId)
 }
 
 #[cfg(test)]

@@ -174,9 +174,10 @@ impl Intake {
     fn check_notification(&self, line: &[u8], update: Option<bool>) -> Result<(), WrongLine> {
         let (_, read) = read_line(Bytes::copy_from_slice(line));
         let is_update = match read {
-            Line::Notification { is_update, .. } => is_update,
+            Line::Notification { update, .. } => update.is_some(),
             // Earlier versions recorded updates of no session, and notifications in acpd's name. No client is sent these.
             Line::Stray => true,
+            Line::Ambiguous { is_update } => is_update,
             Line::Forbidden { .. } => false,
             _ => return wrong("payload", "a notification of an agent is required"),
         };

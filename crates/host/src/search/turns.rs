@@ -6,6 +6,7 @@
 use crate::spoken::{Chunk, ToolCall, spoken};
 use acpd_eventlog::{Event as StoredEvent, TurnText};
 use acpd_record::{Event, EventKind, update_kind, update_of};
+use acpd_wire::UpdateKind;
 
 /// What counts of a prompt, in bytes: the words of someone, and the beginning of what was pasted with them.
 const PROMPT: usize = 8 * 1024;
@@ -97,11 +98,11 @@ impl Turns {
 impl Said {
     fn see_update(&mut self, line: &[u8]) {
         match update_kind(line) {
-            Some("agent_message_chunk") if self.answer.len() < ANSWER => {
+            UpdateKind::AgentMessageChunk if self.answer.len() < ANSWER => {
                 let chunk = update_of::<Chunk<'_>>(line);
                 add(&mut self.answer, &chunk.map(|chunk| chunk.content.spoken()).unwrap_or_default(), ANSWER);
             }
-            Some("tool_call" | "tool_call_update") if self.tools.len() < TOOLS => {
+            UpdateKind::ToolCall | UpdateKind::ToolCallUpdate if self.tools.len() < TOOLS => {
                 if let Some(title) = update_of::<ToolCall<'_>>(line).and_then(|call| call.title) {
                     add(&mut self.tools, &title, TOOLS);
                     add(&mut self.tools, "\n", TOOLS);

@@ -51,7 +51,7 @@ impl Past {
         let mut news = Vec::with_capacity(messages.len());
         for message in messages {
             let line = match &message {
-                FromAgent::Notification { line, is_update: true, .. } if !self.replay.is_over() => line,
+                FromAgent::Notification { line, update: Some(_), .. } if !self.replay.is_over() => line,
                 // An answer ends what was said in its turn, and a question of the agent's belongs behind it.
                 FromAgent::Answer { .. } | FromAgent::Request { .. } | FromAgent::NotReading { .. } => {
                     self.release_held(&mut news);

@@ -108,7 +108,7 @@ fn a_record_says_how_much_was_seen() {
         end.report = Arc::new(ExitReport { containment, ..(*end.report).clone() });
         assert_eq!(json!(info(&end, false))["containment"], expected);
         let early = AgentStartError::Uninitialized {
-            failure: InitializeFailure::Timeout(Duration::from_secs(1)),
+            failure: InitializeFailure::Timeout { after: Duration::from_secs(1), dropped: None },
             end: Arc::new(end.clone()),
         };
         assert_eq!(json!(of_start(&early, 0))["containment"], expected);

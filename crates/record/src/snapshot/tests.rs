@@ -19,7 +19,7 @@ fn shown(snapshot: &Snapshot) -> Value {
 fn seen(updates: &[Value]) -> Value {
     let mut snapshot = Snapshot::default();
     for update in updates {
-        snapshot.see_line(&line(update));
+        snapshot.see_update(&RawMessage::stored(&line(update)));
     }
     shown(&snapshot)
 }
@@ -52,7 +52,7 @@ fn the_title_follows() {
     ] {
         let mut update = update;
         update["sessionUpdate"] = json!("session_info_update");
-        snapshot.see_line(&line(&update));
+        snapshot.see_update(&RawMessage::stored(&line(&update)));
         assert_eq!(snapshot.title(), title, "{update}");
     }
 }
@@ -109,7 +109,9 @@ fn model_and_mode_are_found_wherever_they_are() {
 fn a_mode_update_reaches_the_modes() {
     let mut snapshot = Snapshot::default();
     snapshot.see_state(&AgentState::of_lifecycle(br#"{"modes":{"currentModeId":"a","availableModes":[]}}"#));
-    snapshot.see_line(&line(&json!({"sessionUpdate": "current_mode_update", "currentModeId": "b"})));
+    snapshot.see_update(&RawMessage::stored(&line(
+        &json!({"sessionUpdate": "current_mode_update", "currentModeId": "b"}),
+    )));
     assert_eq!(shown(&snapshot)["modes"]["currentModeId"], "b");
     assert_eq!(shown(&snapshot)["currentModeId"], "b");
     let modes = snapshot.lifecycle().modes.expect("it has modes");
@@ -126,7 +128,7 @@ fn unreadable_updates_are_passed_over() {
         br#"{"params":{"update":{"sessionUpdate":"plan","entries":"\ud800"}}}"#,
         br#"{"params":{"update":{"sessionUpdate":"tool_call"}}}"#,
     ] {
-        snapshot.see_line(line);
+        snapshot.see_update(&RawMessage::stored(line));
         assert!(!snapshot.would_change(line));
     }
     assert_eq!(snapshot, Snapshot::default());
@@ -138,14 +140,14 @@ fn a_chosen_title_stays() {
     let id = SessionId::parse("s").expect("an id");
     let agents = |title: Value| line(&json!({"sessionUpdate": "session_info_update", "title": title}));
     let mut snapshot = Snapshot::default();
-    snapshot.see_line(&agents(json!("the agent's")));
+    snapshot.see_update(&RawMessage::stored(&agents(json!("the agent's"))));
     assert_eq!(snapshot.title(), Some("the agent's"));
-    snapshot.see_line(&chosen_title(&id, "the \"client's\""));
+    snapshot.see_update(&RawMessage::stored(&chosen_title(&id, "the \"client's\"")));
     for later in [json!("another"), json!(null)] {
         assert!(!snapshot.would_change(&agents(later.clone())), "{later}");
-        snapshot.see_line(&agents(later));
+        snapshot.see_update(&RawMessage::stored(&agents(later)));
         assert_eq!(snapshot.title(), Some("the \"client's\""));
     }
-    snapshot.see_line(&chosen_title(&id, "a second choice"));
+    snapshot.see_update(&RawMessage::stored(&chosen_title(&id, "a second choice")));
     assert_eq!(snapshot.title(), Some("a second choice"));
 }

@@ -18,7 +18,8 @@ pub(super) async fn read(shared: &Shared, headers: &HeaderMap, body: Body) -> Re
         return Err(body::not_json("the body is sent as application/json"));
     }
     let most = shared.settings().message_bytes;
-    body::read(body, body::announced(headers), most, (&shared.bodies, &shared.pulse)).await
+    let read = body::read(body, body::announced(headers), most, (&shared.bodies, &shared.pulse)).await?;
+    Ok(acpd_wire::without_halves(read))
 }
 
 /// Reads a body that need not be there.
@@ -32,7 +33,7 @@ pub(super) async fn read_if_any(
     let read = body::read(body, body::announced(headers), most, (&shared.bodies, &shared.pulse)).await?;
     match (read.is_empty(), is_json) {
         (true, _) => Ok(None),
-        (false, true) => Ok(Some(read)),
+        (false, true) => Ok(Some(acpd_wire::without_halves(read))),
         (false, false) => Err(body::not_json("the body is sent as application/json")),
     }
 }

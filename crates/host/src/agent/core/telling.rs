@@ -144,6 +144,9 @@ impl AgentCore {
         out: &mut Effects,
     ) {
         if !self.is_behind() {
+            if !self.owes_answers() {
+                self.dropped.begin();
+            }
             let id = self.requests.open(whom);
             let mark = match whom {
                 For::Session { route, ticket: Ticket::Turn(turn) } => {

@@ -222,7 +222,7 @@ fn odd_lines_are_noted() {
     stage.bind("\"a\"");
     let own = r#"{"jsonrpc":"2.0","method":"_acpd/x","params":{"sessionId":"a"}}"#;
     for (line, note) in [
-        ("hello", Note::Noise("hello".to_owned())),
+        ("hello", Note::Noise { line: "hello".to_owned(), first: false }),
         (own, Note::OwnName { method: "_acpd/x".to_owned(), first: true }),
         (own, Note::OwnName { method: "_acpd/x".to_owned(), first: false }),
         (r#"{"jsonrpc":"2.0","method":"session/update","params":{}}"#, Note::Stray),
@@ -251,4 +251,50 @@ fn what_was_begun_is_served_again() {
         assert_eq!(delivered(&out.complete()).len(), 1, "{known}");
         assert_eq!(delivered(&stage.line(line)).len(), 0, "it comes again from the pipe");
     }
+}
+
+// quirk stray-bytes
+#[test]
+fn an_answer_behind_stray_bytes_is_heard() {
+    let mut stage = Stage::new();
+    stage.request(For::Call(CallNumber(1)));
+    let heard = stage.line(&format!("\u{1b}]0;my agent\u{7}> {}\u{1b}[0m", answer(0)));
+    assert_eq!(
+        (delivered(&heard), heard.notes),
+        (vec!["call 1 false".to_owned()], vec![Note::StrayBytes(19)])
+    );
+}
+
+// FR-7: what is dropped while an answer is awaited is named, the first line once
+#[test]
+fn the_first_dropped_line_is_kept_until_the_next_request() {
+    let mut stage = Stage::new();
+    let first = |heard: Effects| matches!(heard.notes[..], [Note::Noise { first: true, .. }]);
+    assert!(!first(stage.line("a banner")));
+    assert_eq!(stage.core.dropped_line(), None);
+    stage.request(For::Call(CallNumber(1)));
+    let cut = &answer(0)[..20];
+    assert!(first(stage.line(&format!("log: {cut}"))) && !first(stage.line("another")));
+    assert_eq!(stage.core.dropped_line(), Some(format!("log: {cut}")));
+    stage.request(For::Call(CallNumber(2)));
+    assert!(stage.core.dropped_line().is_some(), "the first is awaited still");
+    for id in [0, 1] {
+        stage.line(&answer(id));
+    }
+    stage.request(For::Call(CallNumber(3)));
+    assert_eq!(stage.core.dropped_line(), None);
+    assert!(first(stage.line("in the next turn")));
+}
+
+// contract 1.7: what names its session twice is nobody's; a request is refused at once
+#[test]
+fn what_names_two_sessions_goes_to_none() {
+    let mut stage = Stage::new();
+    stage.bind("\"a\"");
+    let params = r#""params":{"sessionId":"a","sessionId":"b"}"#;
+    let heard = stage.line(&format!(r#"{{"jsonrpc":"2.0","method":"x",{params}}}"#));
+    assert_eq!((delivered(&heard).len(), heard.notes), (0, vec![Note::Ambiguous]));
+    stage.line(&format!(r#"{{"jsonrpc":"2.0","id":3,"method":"x",{params}}}"#));
+    let sent = stage.sent();
+    assert!(sent[0].starts_with(r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32602,"#), "{sent:?}");
 }

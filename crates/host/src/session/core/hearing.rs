@@ -7,6 +7,7 @@ use super::{AgentAsks, Now, SessionCore};
 use crate::agent::{FromAgent, Ticket};
 use crate::session::effects::{Effects, Note};
 use acpd_record::{Event, RawMessage, Stalled, update_kind};
+use acpd_wire::UpdateKind;
 use bytes::Bytes;
 use std::ops::Range;
 use std::time::Instant;
@@ -25,10 +26,10 @@ impl SessionCore {
             self.heard(position);
         }
         match message {
-            FromAgent::Notification { line, session, is_update: true, .. } => {
-                self.updated(&line, session, out);
+            FromAgent::Notification { line, session, update: Some(kind), .. } => {
+                self.updated(&line, session, kind, out);
             }
-            FromAgent::Notification { line, session, is_update: false, .. } => {
+            FromAgent::Notification { line, session, update: None, .. } => {
                 self.notified(&line, session, out);
             }
             FromAgent::Withdrawn { id, .. } => {
@@ -44,24 +45,25 @@ impl SessionCore {
         }
     }
 
-    fn updated(&mut self, line: &Bytes, session: Option<Range<usize>>, out: &mut Effects) {
-        let mut is_echo = false;
-        if update_kind(line) == Some("user_message_chunk") {
-            if self.volatile.handover.is_repeated_by(line) {
-                return;
-            }
-            is_echo = self.is_echo(line);
+    fn updated(&mut self, line: &Bytes, session: Option<Range<usize>>, kind: UpdateKind, out: &mut Effects) {
+        let is_of_user = kind == UpdateKind::UserMessageChunk;
+        if is_of_user && self.volatile.handover.is_repeated_by(line) {
+            return;
         }
+        let is_echo = is_of_user && self.repeats_prompt(line);
         let id = self.facts.id.clone();
-        let message = RawMessage::of_agent(line, session, id.as_json());
+        let message = RawMessage::of_agent(line, session, id.as_json()).of_kind(kind);
         let event = if is_echo { Event::Echo(message) } else { Event::Update(message) };
         self.append(&event, out);
     }
 
     /// Whether an update repeats a part of the prompt whose turn is running (PR-3).
     pub(crate) fn is_echo(&self, line: &[u8]) -> bool {
-        update_kind(line) == Some("user_message_chunk")
-            && self.log.unfinished_turn().is_some_and(|turn| turn.is_echoed_by(line))
+        update_kind(line) == UpdateKind::UserMessageChunk && self.repeats_prompt(line)
+    }
+
+    fn repeats_prompt(&self, line: &[u8]) -> bool {
+        self.log.unfinished_turn().is_some_and(|turn| turn.is_echoed_by(line))
     }
 
     /// Inputs were taken; `heard`: of the agent, too.

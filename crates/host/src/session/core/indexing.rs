@@ -4,7 +4,8 @@ use super::SessionCore;
 use crate::listing::SessionState;
 use crate::session::effects::Effects;
 use acpd_eventlog::IndexUpdate;
-use acpd_record::{Event, update_kind};
+use acpd_record::Event;
+use acpd_wire::UpdateKind;
 
 /// What may have changed of what a list shows.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,12 +35,12 @@ impl Stale {
     /// An event is appended. Gives whether it may tell what was used.
     pub(super) fn see(&mut self, event: &Event<'_>) -> bool {
         match event {
-            Event::Update(message) => match update_kind(message.line()) {
-                Some("current_mode_update" | "config_option_update" | "session_info_update") => {
-                    self.glance = true;
-                }
+            Event::Update(message) => match message.kind() {
+                UpdateKind::CurrentModeUpdate
+                | UpdateKind::ConfigOptionUpdate
+                | UpdateKind::SessionInfoUpdate => self.glance = true,
                 // What is used within a turn the index learns at its end.
-                Some("usage_update") => return true,
+                UpdateKind::UsageUpdate => return true,
                 _ => {}
             },
             Event::StateChanged(_) => self.glance = true,

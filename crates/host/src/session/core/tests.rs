@@ -163,7 +163,8 @@ fn update(text: &str) -> Input {
     let (line, session) = line(&format!(
         r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"native","update":{text}}}}}"#
     ));
-    Input::Agent(FromAgent::Notification { line, session, is_update: true, position: 0 })
+    let update = Some(acpd_record::update_kind(&line));
+    Input::Agent(FromAgent::Notification { line, session, update, position: 0 })
 }
 
 fn said(text: &str) -> Input {

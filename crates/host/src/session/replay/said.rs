@@ -1,6 +1,7 @@
 //! What an update says, as far as it is part of a conversation, and whether two say the same.
 
 use acpd_record::{is_history, lenient, update_kind, update_of};
+use acpd_wire::UpdateKind;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -49,12 +50,15 @@ struct Content {
 impl Said {
     /// Reads a `session/update` line.
     pub(crate) fn of_line(line: &[u8]) -> Self {
-        let Some(kind) = update_kind(line).filter(|kind| is_history(kind)) else { return Self::Beside };
+        let kind = update_kind(line);
+        if !is_history(kind) {
+            return Self::Beside;
+        }
         let Some(update) = update_of::<Value>(line) else { return Self::Beside };
         let role = match kind {
-            "user_message_chunk" => Some(Role::User),
-            "agent_message_chunk" => Some(Role::Agent),
-            "agent_thought_chunk" => Some(Role::Thought),
+            UpdateKind::UserMessageChunk => Some(Role::User),
+            UpdateKind::AgentMessageChunk => Some(Role::Agent),
+            UpdateKind::AgentThoughtChunk => Some(Role::Thought),
             _ => None,
         };
         let said = Update::deserialize(&update).unwrap_or_default();

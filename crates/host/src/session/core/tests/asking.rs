@@ -137,7 +137,7 @@ fn an_elicitation_goes_to_those_who_can_answer() {
     let complete = r#"{"jsonrpc":"2.0","method":"elicitation/complete","params":{"sessionId":"native","elicitationId":"e"}}"#;
     let done = || {
         let (line, session) = line(complete);
-        Input::Agent(FromAgent::Notification { line, session, is_update: false, position: 0 })
+        Input::Agent(FromAgent::Notification { line, session, update: None, position: 0 })
     };
     // Only the one that is asked may answer; when it is gone, it has declined.
     let other =
