@@ -25,6 +25,8 @@ fn text(client: &mut Client, session: &str, quirk: &str) -> String {
     text.trim_end().to_owned()
 }
 
+// quirk discriminator-last
+// quirk bytes-before-frame
 // quirk kind-in-other-members (agents whose libraries sort members): the kind of an update is that of the update itself
 // quirk meta-first (agents with tracing): the update is found behind any amount of metadata
 // quirk line-ends-of-windows (programs written for Windows): CR and empty lines are taken for what they are
@@ -44,6 +46,7 @@ fn a_message_is_understood_however_it_is_written() {
         ("discriminator-last", "quince jam and more"),
         ("kind-in-other-members", "medlar jelly"),
         ("meta-first", "damson cheese"),
+        ("bytes-before-frame", "colour window nul mark line prompt"),
         ("line-ends-of-windows", "carriage"),
         ("not-json", ""),
         ("bad-utf8", "\u{fffd}"),
@@ -61,6 +64,23 @@ fn a_message_is_understood_however_it_is_written() {
     assert!(passed_on("example_weather_update") && passed_on("example/notify/session/weather"));
     assert!(passed_on(&"long text ".repeat(56_000)));
     assert!(!passed_on("nobody-began-this"));
+    client.finish();
+}
+
+// quirk half-surrogate
+#[test]
+fn what_is_cut_in_the_middle_of_a_character_is_shown_and_asked() {
+    let scratch = Scratch::new();
+    let (mut client, session) = session(&scratch);
+    let asked = begin(&mut client, &session, "half-surrogate");
+    let question = until_permission(&mut client);
+    let params = &question.json["params"];
+    assert_eq!(params["toolCall"]["title"], "Greet \u{fffd}");
+    assert_eq!(params["options"][0]["name"], "Greet \u{fffd}");
+    choose(&mut client, &question, "yes");
+    assert_eq!(client.result(&asked)["stopReason"], "end_turn");
+    let text = client.text_since(&asked, &session);
+    assert!(text.starts_with("Good morning \u{fffd}\u{fffd} neighbour"), "{text}");
     client.finish();
 }
 

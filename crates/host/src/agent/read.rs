@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(read["params"]["update"]["x"], "a \u{fffd}\u{1f600}");
     }
 
-    // quirk stray-bytes
+    // quirk bytes-before-frame
     #[test]
     fn a_message_behind_stray_bytes_is_read() {
         let (line, kind) =

@@ -108,7 +108,7 @@ mod tests {
 
     const FRAME: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"a":"}"}}"#;
 
-    // quirk stray-bytes (agents whose libraries write to a terminal): control sequences, a byte order mark or a prompt around
+    // quirk bytes-before-frame (agents whose libraries write to a terminal): control sequences, a byte order mark or a prompt around
     // a message are cut off, and the message is understood
     #[test]
     fn a_message_is_found_among_stray_bytes() {

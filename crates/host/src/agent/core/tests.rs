@@ -253,7 +253,7 @@ fn what_was_begun_is_served_again() {
     }
 }
 
-// quirk stray-bytes
+// quirk bytes-before-frame
 #[test]
 fn an_answer_behind_stray_bytes_is_heard() {
     let mut stage = Stage::new();
