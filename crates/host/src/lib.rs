@@ -112,7 +112,7 @@ pub use session::{
     AnswerRefused, Attached, ClientRef, ClientRequest, EndOutcome, EndRequest, OpenQuestion, Prompted, Reply,
     ReplyTo, SessionHandle,
 };
-pub use setup::{Creator, TITLE_RULE, is_title};
+pub use setup::{Creator, TITLE_RULE};
 pub use spec::{AgentSpec, Program, Timeouts};
 pub use taking_up::{TakeUp, TakeUpError, TakenUp};
 pub use viewers::{ViewerGuard, ViewerInfo};

@@ -11,10 +11,7 @@ use crate::ids::fresh_session_id;
 use crate::journal;
 use crate::session::EndRequest;
 use acpd_eventlog::{Renamed, Unchanged};
-use acpd_record::{Partition, SessionId, SessionMeta, SetAside};
-
-/// The longest title, in characters (contract 7.3).
-const LONGEST_TITLE: usize = 200;
+use acpd_record::{LONGEST_TITLE, Partition, SessionId, SessionMeta, SetAside};
 
 impl Host {
     /// Node `by` goes on with the session. One that is live here is ended by its ladder, with cause `superseded` and that node as
@@ -71,7 +68,7 @@ fn title(known_as: Option<&str>, by: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::is_title;
+    use acpd_record::is_title;
 
     // design fleet, partition: the copy says what it is, and by whom the session was taken up
     #[test]

@@ -4,7 +4,7 @@
 
 use crate::acp;
 use crate::error::HostError;
-use acpd_record::{NativeSessionId, Partition, PermissionMode, RequestKey, SessionId};
+use acpd_record::{NativeSessionId, Partition, PermissionMode, RequestKey, SessionId, is_title};
 use acpd_wire::{member, span_of};
 use bytes::{Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
@@ -101,13 +101,6 @@ pub(crate) fn chosen_title(params: &[u8]) -> Result<Option<String>, HostError> {
 
 /// What a title that a client chooses has to be.
 pub const TITLE_RULE: &str = "one line of 1 to 200 characters is required";
-
-/// Whether a client may choose this title.
-pub fn is_title(title: &str) -> bool {
-    (1..=200).contains(&title.chars().count())
-        && !title.trim().is_empty()
-        && !title.chars().any(|char| char.is_control() || matches!(char, '\u{2028}' | '\u{2029}'))
-}
 
 /// `_meta["sandboxagent.dev"].closeAfterTurn`: whether acpd closes the session when the next turn of its run has ended.
 pub(crate) fn closes_after_turn(params: Option<&Bytes>) -> Result<bool, HostError> {

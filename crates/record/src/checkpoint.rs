@@ -48,6 +48,7 @@ sources![
     "state.rs",
     "tally.rs",
     "termination.rs",
+    "title.rs",
     "usage.rs",
 ];
 

@@ -32,6 +32,7 @@ mod snapshot;
 mod state;
 mod tally;
 mod termination;
+mod title;
 mod usage;
 
 pub use event::{Event, Unreadable};
@@ -59,4 +60,5 @@ pub use snapshot::{Glance, LifecycleState, META, Snapshot, chosen_title, warning
 pub use state::AgentState;
 pub use tally::Tally;
 pub use termination::{Cause, EndedParams, Reason, StderrInfo, TerminatedBy, TerminationInfo};
+pub use title::{LONGEST_TITLE, is_title};
 pub use usage::{ShownUsage, Usage};

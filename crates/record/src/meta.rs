@@ -9,6 +9,7 @@ use crate::projection::Projection;
 use crate::snapshot::Glance;
 use crate::tally::Tally;
 use crate::termination::TerminationInfo;
+use crate::title;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -29,7 +30,7 @@ pub struct SessionMeta {
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<PermissionMode>,
     /// Its title: the one that a client chose, else the agent's, if it gave one.
-    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "title::stored", skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The model that it works with, if its agent tells.
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
@@ -111,7 +112,7 @@ pub struct KeeperAddress {
 #[serde(rename_all = "camelCase")]
 pub struct BriefMeta<'a> {
     /// Its title, if its agent gave one.
-    #[serde(borrow, default)]
+    #[serde(default, deserialize_with = "title::stored")]
     pub title: Option<Cow<'a, str>>,
     /// How its last run ended.
     #[serde(borrow, default)]
@@ -221,6 +222,20 @@ mod tests {
         let written = String::from_utf8(meta.write()).expect("text");
         assert_eq!(written, r#"{"nativeSessionId":"n","client":"c","runs":2,"later":{"a":[1.0]}}"#);
         assert_eq!(SessionMeta::read(b"no JSON"), SessionMeta::default());
+    }
+
+    // contract 7.3: a title that an earlier version stored as the agent gave it is shown as one short line
+    #[test]
+    fn a_stored_title_is_one_short_line() {
+        for (stored, shown) in
+            [("a\nb".to_owned(), "a b"), ("x".repeat(9_000), &*format!("{}…", "x".repeat(199)))]
+        {
+            let row = serde_json::json!({"title": stored}).to_string();
+            assert_eq!(SessionMeta::read(row.as_bytes()).title.as_deref(), Some(shown));
+            assert_eq!(SessionMeta::brief(row.as_bytes()).title.as_deref(), Some(shown));
+        }
+        let blank = br#"{"title":" ","tally":{"firstPrompt":"hi"}}"#;
+        assert_eq!(SessionMeta::brief(blank).known_as().as_deref(), Some("hi"));
     }
 
     // contract 1.2: a hundred lines of stderr are stored once, in the event

@@ -6,6 +6,7 @@ use crate::ids::SessionId;
 use crate::json::{self, Json};
 use crate::message::{RawMessage, update_of};
 use crate::state::{AgentState, ExactState};
+use crate::title::title_line;
 use acpd_wire::{Member, UpdateKind, member, scan};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -138,7 +139,7 @@ impl Snapshot {
                 let is_chosen = update["_meta"][META]["titleChosen"] == true;
                 // Absent means unchanged, null clears (ACP schema).
                 if let Some(title) = update.get("title").filter(|_| is_chosen || !self.title_is_chosen) {
-                    self.title = title.as_str().map(Into::into);
+                    self.title = title.as_str().and_then(title_line).map(Into::into);
                     self.title_is_chosen = is_chosen;
                 }
             }

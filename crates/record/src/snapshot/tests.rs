@@ -57,6 +57,21 @@ fn the_title_follows() {
     }
 }
 
+// contract 7.3: an agent's title follows the rule of chosen ones, a blank one is none as null is
+// quirk unbounded-title (agents): a title of any length, with line ends or blank, is shown as one line of 200 characters, or not at all
+#[test]
+fn an_agents_title_is_one_short_line() {
+    let mut snapshot = Snapshot::default();
+    let long = "x".repeat(1 << 20);
+    let cut = format!("{}…", "x".repeat(199));
+    for (title, shown) in
+        [("one", Some("one")), (" \t", None), ("a\nb\rc", Some("a b c")), ("", None), (&*long, Some(&*cut))]
+    {
+        snapshot.see_line(&line(&json!({"sessionUpdate": "session_info_update", "title": title})));
+        assert_eq!((snapshot.title(), snapshot.glance().title.as_deref()), (shown, shown));
+    }
+}
+
 // UP-4: a tool call is open until it is completed or failed, and members replace
 #[test]
 fn open_calls_are_merged_and_closed() {

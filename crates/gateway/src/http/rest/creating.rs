@@ -11,9 +11,9 @@ use crate::identity::{Identity, Scope, SessionPermit};
 use crate::wanted::{Beginning as Begins, Wanted};
 use acpd_host::{
     Beginning, Creation, Creator, Held, Host, HostError, META, Place, SessionInfo, SessionSummary,
-    TITLE_RULE, is_title, prompt_content,
+    TITLE_RULE, prompt_content,
 };
-use acpd_record::{Partition, PermissionMode, RequestKey, SessionId};
+use acpd_record::{Partition, PermissionMode, RequestKey, SessionId, is_title};
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
