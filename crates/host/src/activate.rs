@@ -82,7 +82,7 @@ struct NextRun<'a> {
 #[derive(Debug)]
 pub(crate) struct Ended {
     row: SessionRow,
-    meta: SessionMeta,
+    pub(crate) meta: SessionMeta,
     /// The agent's own session id; none of one that was imported, which it does not know.
     native: Option<NativeSessionId>,
     /// Its last run ended with an error; one that ended in good order is no crash loop.

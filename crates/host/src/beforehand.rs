@@ -19,11 +19,11 @@ impl Host {
     ///
     /// # Errors
     /// What is wrong with them.
-    pub(crate) fn check_new(&self, params: Option<&Bytes>) -> Result<(), HostError> {
+    pub(crate) fn check_new(&self, params: Option<&Bytes>) -> Result<Partition, HostError> {
         let (_, params) = session_setup(params.cloned())?;
         chosen_title(&params)?;
-        self.policy_of_new(&params)?;
-        permission_mode(&params).map(drop)
+        permission_mode(&params)?;
+        self.policy_of_new(&params)
     }
 
     /// What becomes of a session with these params when its node is cut off.
@@ -46,14 +46,14 @@ impl Host {
         agent: &'a str,
         known: Option<&'a AgentRef>,
         params: Option<&'a Bytes>,
-    ) -> Pending<'a, Result<(), HostError>> {
+    ) -> Pending<'a, Result<Partition, HostError>> {
         Box::pin(async move {
-            self.fork_of(source, agent, params.cloned()).await?;
+            let policy = self.fork_of(source, agent, params.cloned()).await?.meta.partition;
             match self.as_it_stands(agent, known) {
                 Some(known) if !known.can_fork() => {
                     Err(HostError::MethodNotFound { method: method::SESSION_FORK.to_owned() })
                 }
-                _ => Ok(()),
+                _ => Ok(policy),
             }
         })
     }

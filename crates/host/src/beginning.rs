@@ -11,7 +11,7 @@ use crate::error::HostError;
 use crate::host::Host;
 use crate::session::{Attached, SessionHandle, check_content};
 use crate::setup::{Creator, closes_after_turn};
-use acpd_record::{Json, Reason, SessionId};
+use acpd_record::{Json, Partition, Reason, SessionId};
 use acpd_supervisor::Pending;
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -80,10 +80,11 @@ impl Host {
                 None => self.check_new(params.as_ref()),
                 Some(source) => self.check_fork(source, &place.agent, known, params.as_ref()).await,
             };
-            if let Err(error) = checked.and_then(|()| closes_after_turn(params.as_ref())) {
-                return Err((error, place.spare));
-            }
-            let agent = self.process_for(place).await.map_err(|error| (error, None))?;
+            let policy = match checked.and_then(|policy| closes_after_turn(params.as_ref()).map(|_| policy)) {
+                Ok(policy) => policy,
+                Err(error) => return Err((error, place.spare)),
+            };
+            let agent = self.process_for(place, policy).await.map_err(|error| (error, None))?;
             if let Some(Err(error)) = prompt.map(|prompt| check_content(prompt, agent.info().prompt)) {
                 return Err((error, Some(agent)));
             }
@@ -126,7 +127,8 @@ impl Host {
             if let Err(error) = checked.and_then(|()| closes_after_turn(params.as_ref())) {
                 return (Err(error), place.spare);
             }
-            let agent = match attempt.unless_stopped(self.process_for(place)).await {
+            let policy = attempt.checked.as_ref().map(|ended| ended.meta.partition).unwrap_or_default();
+            let agent = match attempt.unless_stopped(self.process_for(place, policy)).await {
                 Ok(agent) => agent,
                 Err(error) => return (Err(error), None),
             };
@@ -168,12 +170,12 @@ impl Host {
         }
     }
 
-    /// The process that waits for a session, unless its entry has changed since, or else one that is started.
-    async fn process_for(&self, place: Place) -> Result<AgentHandle, HostError> {
+    /// The process that waits for a session, unless its entry has changed since or it serves others, or else one that is started.
+    async fn process_for(&self, place: Place, policy: Partition) -> Result<AgentHandle, HostError> {
         let agents = self.agents();
-        match place.spare.filter(|agent| agents.still_offers(agent)) {
+        match place.spare.filter(|agent| agents.still_offers(agent) && agents.serves(agent, policy)) {
             Some(agent) => Ok(agent),
-            None => agents.connect(&place.agent, place.cwd.as_deref()).await,
+            None => agents.connect_for(&place.agent, place.cwd.as_deref(), policy).await,
         }
     }
 }

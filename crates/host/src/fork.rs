@@ -32,7 +32,7 @@ use tracing::Instrument;
 pub(crate) struct ForkOf {
     source: SessionId,
     row: SessionRow,
-    meta: SessionMeta,
+    pub(crate) meta: SessionMeta,
     /// The agent's own id of it.
     native: NativeSessionId,
     /// Where the fork works.

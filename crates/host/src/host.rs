@@ -111,6 +111,7 @@ impl Host {
     /// It is a node of a fleet, in which sessions that say nothing of it have this policy; with why no other node can take sessions up,
     /// if none can.
     pub fn in_fleet(&self, default: Partition, no_failover: Option<String>) {
+        self.shared.agents.set_default_policy(default);
         self.shared.fleet.set(default, no_failover);
     }
 

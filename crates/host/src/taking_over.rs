@@ -114,12 +114,14 @@ impl Host {
                 return;
             }
         };
+        // One that an earlier version gave to sessions of both policies ends in time.
+        let policy = orphans.iter().map(|orphan| orphan.meta.partition).max().unwrap_or_default();
         let sessions = orphans.into_iter().map(|orphan| self.try_session(dead, &taken, orphan));
         let sessions = futures_util::stream::iter(sessions).buffer_unordered(AT_ONCE);
         let started: Vec<_> = sessions.filter_map(std::future::ready).collect().await;
         metrics::agent_taken_over(&name, taken.gap);
         let agent = taken.begin();
-        self.shared.agents.share(&agent);
+        self.shared.agents.share(&agent, policy);
         let is_over = self.shared.agents.takes_over() == Some(&TakesOver::Ended);
         let mut sessions = Vec::new();
         for (session, scope, task) in started {

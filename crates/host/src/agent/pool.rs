@@ -1,6 +1,9 @@
 //! Which agents a host can start, and which process it gives for a session: a spare, the shared one, or one
 //! that it starts.
 //!
+//! Sessions that other nodes of a fleet may take up have processes of their own: these end in time when their node is lost, and those
+//! that belong to it do not (docs/adr/0029).
+//!
 //! Invariant: a process goes on with the entry that it was started with; what is asked for now is started, or given,
 //! by the entry that stands now.
 
@@ -13,7 +16,7 @@ use crate::files::FileRules;
 use crate::keyed_locks::KeyedLocks;
 use crate::metrics;
 use crate::spec::{AgentSpec, Program};
-use acpd_record::{KeeperAddress, PermissionMode};
+use acpd_record::{KeeperAddress, Partition, PermissionMode};
 use acpd_supervisor::{AttachError, ProcessMark, TaskScope};
 use parking_lot::{Mutex, RwLock};
 use serde_json::{Map, Value};
@@ -30,8 +33,10 @@ pub struct Agents {
     finder: Option<Arc<dyn AgentFinder>>,
     pub(super) starter: AgentStarter,
     spares: Spares,
-    /// Processes that serve all sessions of their agent, by the agent's name.
-    shared: Mutex<BTreeMap<String, AgentRef>>,
+    /// Processes that serve all sessions of their agent and policy, by both.
+    shared: Mutex<BTreeMap<(String, Partition), AgentRef>>,
+    /// The policy of sessions that name none.
+    default_policy: Mutex<Partition>,
     starting: KeyedLocks,
 }
 
@@ -65,6 +70,7 @@ impl Agents {
             starter,
             spares: Spares::new(scope.child(tracing::Span::none())),
             shared: Mutex::default(),
+            default_policy: Mutex::default(),
             starting: KeyedLocks::default(),
         }
     }
@@ -110,12 +116,31 @@ impl Agents {
         self.entries.read().specs.get(&spec.name).is_some_and(|now| now == spec)
     }
 
-    /// An initialized agent process without a session: one that was kept ready, or one that is started, in `cwd` or
-    /// where acpd runs; or the one that all sessions of this agent share.
+    /// Sessions that name no policy have this one from now on.
+    pub(crate) fn set_default_policy(&self, policy: Partition) {
+        *self.default_policy.lock() = policy;
+    }
+
+    /// As [`connect_for`](Self::connect_for), for a session that names no policy.
     ///
     /// # Errors
     /// When there is no such agent, or it does not start.
     pub async fn connect(&self, agent: &str, cwd: Option<&Path>) -> Result<AgentHandle, HostError> {
+        let policy = *self.default_policy.lock();
+        self.connect_for(agent, cwd, policy).await
+    }
+
+    /// An initialized agent process without a session: one that was kept ready, or one that is started, in `cwd` or
+    /// where acpd runs; or the one that all sessions of this agent and policy share.
+    ///
+    /// # Errors
+    /// When there is no such agent, or it does not start.
+    pub(crate) async fn connect_for(
+        &self,
+        agent: &str,
+        cwd: Option<&Path>,
+        policy: Partition,
+    ) -> Result<AgentHandle, HostError> {
         let spec = self.entry(agent)?;
         if self.starter.closing.is_cancelled() {
             return Err(HostError::ShuttingDown);
@@ -132,7 +157,8 @@ impl Agents {
         }
         // Requests while it starts get the same process.
         let _one_at_a_time = self.starting.lock(agent).await;
-        let running = self.shared.lock().get(agent).and_then(AgentRef::upgrade);
+        let key = (agent.to_owned(), policy);
+        let running = self.shared.lock().get(&key).and_then(AgentRef::upgrade);
         if let Some(running) = running {
             return Ok(running);
         }
@@ -141,7 +167,7 @@ impl Agents {
         let started = self.starter.start(&spec, &self.cwd).await?;
         let entries = self.entries.read();
         if entries.specs.get(agent) == Some(&spec) {
-            self.shared.lock().insert(agent.to_owned(), started.downgrade());
+            self.shared.lock().insert(key, started.downgrade());
         }
         Ok(started)
     }
@@ -208,12 +234,20 @@ impl Agents {
         }
     }
 
-    /// A process that another host began serves all sessions of its agent, if its entry is as it was.
-    pub(crate) fn share(&self, agent: &AgentHandle) {
+    /// A process that another host began serves all sessions of its agent and this policy, if its entry is as it was.
+    pub(crate) fn share(&self, agent: &AgentHandle, policy: Partition) {
         let spec = agent.spec();
         if spec.share_process && self.stands(spec) {
-            self.shared.lock().insert(spec.name.clone(), agent.downgrade());
+            self.shared.lock().insert((spec.name.clone(), policy), agent.downgrade());
         }
+    }
+
+    /// Whether a process may serve a session of this policy.
+    pub(crate) fn serves(&self, agent: &AgentHandle, policy: Partition) -> bool {
+        let is_of = |((name, of), known): (&(String, Partition), &AgentRef)| {
+            name == agent.name() && *of == policy && known.pid() == agent.pid()
+        };
+        !agent.is_shared() || self.shared.lock().iter().any(is_of)
     }
 
     /// What an agent last said of itself, if it has run yet; nothing is started for it.
