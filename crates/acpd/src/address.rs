@@ -100,6 +100,24 @@ impl Address {
         }
     }
 
+    /// The address of a node of a fleet, as others of its nodes reach it: the tokens of callers go there.
+    ///
+    /// # Errors
+    /// In words, when it is no URL of one, or tokens would go over a network as they are.
+    pub(crate) fn of_node(text: &str) -> Result<Self, String> {
+        let address = Self::parse(text).map_err(|error| error.to_string())?;
+        match &address {
+            Self::Tcp { tls, .. } if *tls || address.is_here() => Ok(address),
+            Self::Tcp { .. } => {
+                Err("beyond loopback nodes speak https: tokens would go over the network as they are"
+                    .to_owned())
+            }
+            Self::Unix(_) | Self::Local(_) => {
+                Err("other nodes need a URL such as https://HOST:PORT".to_owned())
+            }
+        }
+    }
+
     /// What a request's `Host` header says.
     pub(crate) fn authority(&self) -> String {
         match self {
@@ -196,6 +214,15 @@ mod tests {
             ("http://[::1]:1", true),
             ("http://10.0.0.1:1", false),
             ("http://localhost.example:1", false),
+            // Names and numbers that may be loopback, or may not: who resolves them says.
+            ("http://0.0.0.0:1", false),
+            ("http://127.1:1", false),
+            ("http://2130706433:1", false),
+            ("http://0x7f000001:1", false),
+            ("http://[::ffff:127.0.0.1]:1", false),
+            ("http://[::]:1", false),
+            ("http://localhost.:1", false),
+            ("http://127.0.0.1.example:1", false),
         ] {
             assert_eq!(Address::parse(text).expect(text).is_here(), here, "{text}");
         }

@@ -34,7 +34,7 @@ pub use amounts::{Wait, age, byte_count};
 pub use client::Client;
 pub(crate) use edit::EditError;
 pub use error::{ConfigError, UnknownAgent};
-pub use fleet::Fleet;
+pub use fleet::{Fleet, PeerCa};
 pub use hooks::{Hook, HookEvent, HookTarget, HookUrl};
 pub use limited::{Mcp, lines as limit_lines, root_path, word_of as word_of_mcp};
 pub use load::Sources;

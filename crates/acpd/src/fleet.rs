@@ -8,7 +8,7 @@ mod identity;
 mod sessions;
 
 use crate::address::Address;
-use crate::config::{Config, Fleet as Section, Scope, Sees, Token};
+use crate::config::{Config, Fleet as Section, PeerCa, Scope, Sees, Token};
 use crate::daemon::{connect, unreached};
 use crate::exit::Failure;
 use acpd_fleet::{Member, NodeRecord};
@@ -100,8 +100,14 @@ impl Joined {
     pub(crate) fn drain(&self, host: &Host, drains: bool) -> Result<(), String> {
         identity::keep_draining(&self.state_dir, drains)
             .map_err(|error| format!("that cannot be kept in {}: {error}", self.state_dir.display()))?;
-        host.drain(drains);
+        // A request that comes in between is sent on, or takes the session all the same.
+        if !drains {
+            host.drain(false);
+        }
         self.member.change(|record| record.draining = drains);
+        if drains {
+            host.drain(true);
+        }
         Ok(())
     }
 
@@ -140,17 +146,32 @@ fn address(section: &Section, listening: &str) -> Result<String, String> {
     }
 }
 
-/// The other nodes.
+/// The other nodes. Their addresses come from the directory, which others may write to, and the tokens of callers go there: each
+/// is judged as this node's own is, before there is a connection.
 #[derive(Debug)]
 struct Peers {
-    ca: Option<PathBuf>,
+    ca: Option<PeerCa>,
+}
+
+impl Peers {
+    /// Where a node is reached, and by which certificates it is known; None: by those of the system.
+    fn check(&self, address: &str) -> Result<(Address, Option<&Path>), String> {
+        let to = Address::of_node(address).map_err(|why| format!("its address is not used: {why}"))?;
+        match &self.ca {
+            Some(PeerCa::File(file)) => Ok((to, Some(file))),
+            Some(PeerCa::System) => Ok((to, None)),
+            None if to.is_here() => Ok((to, None)),
+            None => Err(
+                "its address is not used: it is beyond loopback, and this node has no \"peer_ca\" in [fleet] by which to know it".to_owned(),
+            ),
+        }
+    }
 }
 
 impl Dial for Peers {
     fn dial(&self, address: String) -> Pending<'_, Result<Box<dyn PeerStream>, String>> {
         Box::pin(async move {
-            let to = Address::parse(&address).map_err(|error| error.to_string())?;
-            let ca: Option<&Path> = self.ca.as_deref();
+            let (to, ca) = self.check(&address)?;
             let stream = connect(&to, &address, ca).await.map_err(unreached)?;
             Ok(Box::new(stream) as Box<dyn PeerStream>)
         })
@@ -167,7 +188,7 @@ mod tests {
         let mut config = Config::default();
         assert_eq!(check(&config, "https://192.0.2.1:1"), Ok(()), "it is in no fleet");
         config.fleet.url = Some("nats://127.0.0.1:4222".to_owned());
-        config.fleet.peer_ca = Some("/nowhere/peers.pem".into());
+        config.fleet.peer_ca = Some(PeerCa::File("/nowhere/peers.pem".into()));
         let missing = check(&config, "http://127.0.0.1:7").expect_err("it is not there");
         assert!(missing.contains("\"peer_ca\": /nowhere/peers.pem cannot be read"), "{missing}");
         config.fleet.peer_ca = None;
@@ -184,5 +205,56 @@ mod tests {
             assert!(found.is_ok() || check(&config, listening).is_err_and(|why| why.contains("\"address\"")));
         }
         assert_eq!(check(&config, "http://127.0.0.1:7").is_ok(), cfg!(feature = "nats"));
+    }
+
+    // contract 7.3: an address from the directory is judged as a node's own: a token goes over no network as it is, and to no
+    // node that is known by nothing
+    #[test]
+    fn another_nodes_address_is_judged_as_an_own_one() {
+        let reached = |ca: &Option<PeerCa>, address: &str| {
+            Peers { ca: ca.clone() }.check(address).map(|(_, ca)| ca.map(Path::to_owned))
+        };
+        let file = PathBuf::from("/peers.pem");
+        let [none, system, one] = [None, Some(PeerCa::System), Some(PeerCa::File(file.clone()))];
+        for ca in [&none, &system, &one] {
+            for address in [
+                "http://vm:1",
+                "http://10.0.0.1:1",
+                "http://0.0.0.0:1",
+                "http://127.1:1",
+                "http://2130706433:1",
+                "http://[::ffff:127.0.0.1]:1",
+                "http://localhost.example:1",
+                "HTTP://vm:1",
+            ] {
+                let why = reached(ca, address).expect_err(address);
+                assert!(why.contains("https") && why.contains("its address"), "{address}: {why}");
+            }
+            for address in ["unix:/run/acpd.sock", "ws://vm:1", "http://me:secret@127.0.0.1:1", "vm:1", ""] {
+                let why = reached(ca, address).expect_err(address);
+                assert!(!why.contains("secret"), "{why}");
+            }
+            for address in ["http://127.0.0.1:1", "http://localhost:1", "https://[::1]:1"] {
+                assert!(reached(ca, address).is_ok(), "{address}");
+            }
+        }
+        let beyond = "https://vm:1";
+        let why = reached(&none, beyond).expect_err("it is known by nothing");
+        assert!(why.contains("peer_ca"), "{why}");
+        assert_eq!(reached(&system, beyond), Ok(None));
+        assert_eq!(reached(&one, beyond), Ok(Some(file)));
+    }
+
+    // contract 7.3: what is not to be reached is not connected to
+    #[tokio::test]
+    async fn nothing_is_connected_to_an_address_that_is_not_used() {
+        let listener = tokio::net::TcpListener::bind("0.0.0.0:0").await.expect("a port");
+        let port = listener.local_addr().expect("it is bound").port();
+        let refused = Peers { ca: None }.dial(format!("http://0.0.0.0:{port}")).await;
+        assert!(refused.is_err_and(|why| why.contains("https")));
+        let here = Peers { ca: None }.dial(format!("http://127.0.0.1:{port}")).await;
+        let here = here.expect("it is here");
+        let (first, _) = listener.accept().await.expect("that one");
+        drop((here, first));
     }
 }

@@ -57,7 +57,8 @@ impl Archive {
         let (part, parts) = (u64::from(piece.part), u64::from(piece.parts));
         let mut headers = HeaderMap::new();
         // What opens an epoch begins at the same event as the piece behind it, so the epoch and both ends are in it.
-        headers.insert(NATS_MESSAGE_ID, format!("{session}:{epoch}:{first}-{last}:{part}"));
+        // So is how many parts there are: a run may be cut otherwise when it is written again.
+        headers.insert(NATS_MESSAGE_ID, format!("{session}:{epoch}:{first}-{last}:{part}/{parts}"));
         for (name, value) in [(EPOCH, epoch), (FIRST, first), (LAST, last), (PART, part), (PARTS, parts)] {
             headers.insert(name, HeaderValue::from(value));
         }

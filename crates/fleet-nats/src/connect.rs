@@ -5,10 +5,10 @@
 use crate::archive::Archive;
 use crate::credentials::Credentials;
 use crate::entries::Bucket;
-use crate::link::Link;
+use crate::link::{HEADERS, Link};
 use crate::settings::NatsSettings;
 use crate::streams;
-use acpd_fleet::EngineError;
+use acpd_fleet::{EngineError, MOST_BYTES};
 use async_nats::jetstream::stream::Config;
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr};
 use std::io;
@@ -20,6 +20,9 @@ use tracing::{debug, info, warn};
 
 /// The first version whose entries say that they have left by their age.
 const OLDEST: (u32, u32) = (2, 11);
+
+/// The smallest messages that a server may take: entries are shorter than half of it.
+const SMALLEST: usize = 16 * 1024;
 
 /// How long between two tries to reach a server again, once some have failed.
 const BETWEEN_TRIES: Duration = Duration::from_secs(1);
@@ -65,6 +68,15 @@ pub enum NatsError {
     TooOld {
         /// Its version.
         version: String,
+    },
+    /// The server takes only messages that are too short.
+    #[error(
+        "the NATS server takes messages of {bytes} bytes at most; a fleet needs {SMALLEST}, better 1 MiB: raise `max_payload` in its \
+         configuration"
+    )]
+    TooSmall {
+        /// The most bytes of a message.
+        bytes: usize,
     },
     /// A stream of the fleet's name is there, but not the fleet's.
     #[error("the stream {stream} cannot be used: {why}")]
@@ -153,7 +165,23 @@ async fn link(settings: &NatsSettings) -> Result<Link, NatsError> {
     if !is_new_enough(&version) {
         return Err(NatsError::TooOld { version });
     }
+    check_payload(client.max_payload())?;
     Ok(Link { client, patience: settings.patience, is_lost: connection })
+}
+
+/// Whether messages of so many bytes will do.
+fn check_payload(bytes: usize) -> Result<(), NatsError> {
+    if bytes < SMALLEST {
+        return Err(NatsError::TooSmall { bytes });
+    }
+    if bytes < MOST_BYTES + HEADERS {
+        warn!(
+            max_payload = bytes,
+            "the NATS server takes short messages only: the archive is cut into small pieces, and is slower; raise max_payload in its \
+             configuration to 1 MiB"
+        );
+    }
+    Ok(())
 }
 
 /// The client asks this by a regular expression, of which there is to be none (docs/adr/0028).
@@ -256,6 +284,18 @@ mod tests {
         }
         assert_eq!(address("b\u{fc}cher.example"), None);
         assert_eq!(address("http://a.example"), None);
+    }
+
+    // design fleet: what a server takes is looked at, and too little is said
+    #[test]
+    fn messages_may_be_too_short() {
+        for (bytes, will_do) in
+            [(1 << 20, true), (64 * 1024, true), (SMALLEST, true), (SMALLEST - 1, false), (0, false)]
+        {
+            assert_eq!(check_payload(bytes).is_ok(), will_do, "{bytes}");
+        }
+        let error = check_payload(4096).expect_err("it is too little").to_string();
+        assert!(error.contains("4096 bytes") && error.contains("max_payload"), "{error}");
     }
 
     // design fleet: a server has to be of 2.11 at least

@@ -72,6 +72,10 @@ fn from_found<T: DeserializeOwned>(found: Found) -> Result<Option<(T, Revision)>
 }
 
 impl Engine for Nats {
+    fn most_bytes(&self) -> usize {
+        self.link.most_bytes()
+    }
+
     fn put_node<'a>(
         &'a self,
         node: &'a NodeRecord,

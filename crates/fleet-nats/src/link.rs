@@ -72,7 +72,15 @@ impl From<Failed> for EngineError {
     }
 }
 
+/// Bytes of a message that its headers may take: the longest are those of a piece of the archive, with the id of its session.
+pub(crate) const HEADERS: usize = 2 * 1024;
+
 impl Link {
+    /// The most bytes of a message beside its headers, as the server that is connected takes them.
+    pub(crate) fn most_bytes(&self) -> usize {
+        self.client.max_payload().saturating_sub(HEADERS)
+    }
+
     /// A call with its limit.
     pub(crate) async fn within<T>(
         &self,

@@ -44,6 +44,10 @@ impl Reached {
 }
 
 impl Engine for Reached {
+    fn most_bytes(&self) -> usize {
+        self.engine.get().map_or(usize::MAX, Engine::most_bytes)
+    }
+
     fn put_node<'a>(
         &'a self,
         node: &'a NodeRecord,

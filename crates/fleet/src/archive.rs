@@ -7,7 +7,7 @@ use crate::record::Epoch;
 use bytes::{Bytes, BytesMut};
 use std::ops::RangeInclusive;
 
-/// The most bytes of a piece.
+/// The most bytes of a piece; fewer where the engine takes no more in one write.
 pub const MOST_BYTES: usize = 512 * 1024;
 
 /// Events of one session in a row, packed by its log.
@@ -46,10 +46,16 @@ impl Piece {
 
     /// The pieces of a run.
     pub fn of_run(epoch: Epoch, run: &Run) -> Vec<Self> {
+        Self::of_run_within(epoch, run, MOST_BYTES)
+    }
+
+    /// The pieces of a run for an engine that takes so many bytes at most.
+    pub fn of_run_within(epoch: Epoch, run: &Run, most_bytes: usize) -> Vec<Self> {
+        let most_bytes = most_bytes.clamp(1, MOST_BYTES);
         let mut rest = run.bytes.clone();
-        let mut parts = vec![rest.split_to(rest.len().min(MOST_BYTES))];
+        let mut parts = vec![rest.split_to(rest.len().min(most_bytes))];
         while !rest.is_empty() {
-            parts.push(rest.split_to(rest.len().min(MOST_BYTES)));
+            parts.push(rest.split_to(rest.len().min(most_bytes)));
         }
         let count = u32::try_from(parts.len()).unwrap_or(u32::MAX);
         let piece =
@@ -160,6 +166,15 @@ mod tests {
             let whole: Vec<_> = pieces.iter().map(Piece::whole_until).collect();
             assert_eq!(whole.split_last(), Some((&9, &[3].repeat(count - 1)[..])));
             assert_eq!(assembled(pieces), [run(4, 9, bytes)], "{bytes}");
+        }
+        // An engine that takes less gets more of them.
+        for most in [0, 1, 100, 60_000] {
+            let pieces = Piece::of_run_within(Epoch(1), &run(4, 9, 1_000), most);
+            assert!(pieces.iter().all(|piece| (1..=most.max(1)).contains(&piece.bytes.len())), "{most}");
+            assert_eq!(
+                (pieces.len(), assembled(pieces)),
+                (1_000_usize.div_ceil(most.max(1)), vec![run(4, 9, 1_000)])
+            );
         }
     }
 

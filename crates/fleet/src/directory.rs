@@ -104,6 +104,30 @@ impl Directory {
         }
     }
 
+    /// Whether a node may have sessions that were not told: it is gone without having told all, seen as in [`Reach::gone_since`], or is
+    /// still telling them. An owner that was never heard of is such a node.
+    pub fn lacks_some(&self, now: Duration, lease: Option<Duration>) -> bool {
+        let is_behind = |node: &Node| match node.reach.gone_since(now, lease) {
+            Some(_) => !node.record.left,
+            None => node.record.incomplete,
+        };
+        self.nodes.values().any(is_behind) || self.unheard().next().is_some()
+    }
+
+    /// The owners of sessions of which no node of that name was ever heard, once or more often each.
+    pub fn unheard(&self) -> impl Iterator<Item = &Arc<SessionRecord>> {
+        self.sessions().filter(|session| !self.nodes.contains_key(&session.node))
+    }
+
+    /// Keeps of a session only whose it is and how it stands: what is said of it is known elsewhere.
+    pub(crate) fn drop_info(&mut self, session: &SessionId) {
+        if let Some((record, _)) = self.sessions.get_mut(session)
+            && !record.is_claim()
+        {
+            Arc::make_mut(record).info = serde_json::json!({});
+        }
+    }
+
     /// Whether all that was there has been told.
     pub fn is_complete(&self) -> bool {
         self.told.is_none()

@@ -63,6 +63,11 @@ pub type Changes = mpsc::Receiver<Change>;
 ///
 /// A write that is `Unavailable` may have been done; the writer reads the directory before it goes on from there.
 pub trait Engine: Debug + Send + Sync {
+    /// The most bytes of one write that it takes now: of an entry as JSON, or of a piece. Longer ones are `Refused`.
+    fn most_bytes(&self) -> usize {
+        usize::MAX
+    }
+
     /// Says that a node is there, for a lease from now on.
     fn put_node<'a>(
         &'a self,

@@ -31,7 +31,7 @@ use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -103,6 +103,9 @@ struct Shared {
     passes: watch::Sender<u64>,
     /// Whether this node leaves, and all is to be written that there is.
     is_leaving: AtomicBool,
+    /// How often the engine has not taken what it was given.
+    refused_entries: AtomicU64,
+    refused_pieces: AtomicU64,
     /// Whether all that is there was told once.
     was_told: watch::Sender<bool>,
     origin: Instant,
@@ -153,7 +156,8 @@ pub struct Owned {
 
 impl Member {
     /// A node that has said nothing yet.
-    pub fn new(engine: Arc<dyn Engine>, record: NodeRecord, lease: Lease) -> Self {
+    pub fn new(engine: Arc<dyn Engine>, mut record: NodeRecord, lease: Lease) -> Self {
+        record.incomplete = true;
         let me = Me { record, revision: None, heard: None, trouble: None };
         let directory = Watched { directory: Directory::new(), is_told: false, stale_at: None };
         let shared = Shared {
@@ -167,6 +171,8 @@ impl Member {
             news: Notify::new(),
             passes: watch::Sender::new(0),
             is_leaving: AtomicBool::new(false),
+            refused_entries: AtomicU64::new(0),
+            refused_pieces: AtomicU64::new(0),
             was_told: watch::Sender::new(false),
             origin: Instant::now(),
         };
@@ -198,11 +204,17 @@ impl Member {
         !self.shared.directory.read().is_told || self.standing() != Standing::Held
     }
 
-    /// Whether other nodes may still be telling what became of their sessions while the engine did not answer.
+    /// Whether other nodes may have sessions that are not known here: the engine does not answer, or did not a moment ago, a node is
+    /// not heard, or has not told all that it has.
     pub fn is_behind(&self) -> bool {
         let pause = self.shared.lease.heartbeat() * AFTERWARDS;
-        let stale_at = self.shared.directory.read().stale_at;
-        self.is_stale() || stale_at.is_some_and(|at| self.now().saturating_sub(at) < pause)
+        let (now, lease) = (self.now(), self.judging());
+        if self.is_stale() {
+            return true;
+        }
+        let watched = self.shared.directory.read();
+        watched.stale_at.is_some_and(|at| now.saturating_sub(at) < pause)
+            || watched.directory.lacks_some(now, lease)
     }
 
     /// How this node stands with the engine.
@@ -232,7 +244,18 @@ impl Member {
                 live,
             }
         };
-        directory.nodes().map(sight).collect()
+        let mut nodes: Vec<_> = directory.nodes().map(sight).collect();
+        // A daemon that starts anew has not heard them: their sessions name them.
+        for session in directory.unheard() {
+            let is_named = nodes.iter().any(|sight| sight.record.name == session.node);
+            if !is_named {
+                let record = NodeRecord::new(session.node.clone(), session.node_id.clone(), "");
+                let (sessions, live) = counts.get(&record.id).copied().unwrap_or_default();
+                nodes.push(Sight { record, gone_for: Some(now), sessions, live });
+            }
+        }
+        nodes.sort_by(|a, b| a.record.name.cmp(&b.record.name));
+        nodes
     }
 
     /// A node of this name.
@@ -250,8 +273,12 @@ impl Member {
         }
     }
 
-    /// Where a session is that another node owns; None where this node owns it, or the fleet does not know it.
+    /// Where a session is that another node owns; None where this node owns it, or the fleet does not know it. The log of this node is
+    /// believed before the directory.
     pub fn elsewhere(&self, session: &SessionId) -> Option<Owned> {
+        if self.shared.published.lock().keeps(session) {
+            return None;
+        }
         let me = self.shared.me.lock().record.id.clone();
         let (now, lease) = (self.now(), self.judging());
         let watched = self.shared.directory.read();
@@ -287,14 +314,21 @@ impl Member {
         (record.node_id == me && record.taking_up).then(|| owned(&watched.directory, record, now, lease))
     }
 
-    /// The sessions of other nodes that are meant.
+    /// The sessions of other nodes that are meant, and those that this node has claimed from a lost one and does not have yet.
     pub fn sessions_elsewhere(&self, mut is_meant: impl FnMut(&Owned) -> bool) -> Vec<Owned> {
         let me = self.shared.me.lock().record.id.clone();
         let (now, lease) = (self.now(), self.judging());
+        let published = self.shared.published.lock();
+        let kept = published.kept();
         let watched = self.shared.directory.read();
-        let others = watched.directory.sessions();
-        let others = others.filter(|session| session.node_id != me && !session.is_claim());
+        let is_elsewhere = |session: &SessionRecord| match session.node_id == me {
+            true => session.taking_up && !published.has(&session.session),
+            false => !session.is_claim() && !kept.contains(&session.session),
+        };
+        let others: Vec<_> = watched.directory.sessions().filter(|session| is_elsewhere(session)).collect();
+        drop(published);
         others
+            .into_iter()
             .map(|session| owned(&watched.directory, session, now, lease))
             .filter(|owned| is_meant(owned))
             .collect()
@@ -305,7 +339,7 @@ impl Member {
     /// # Errors
     /// When none can; with the reason of each.
     pub fn place(&self, wanted: &Wanted) -> Result<Vec<NodeRecord>, Refused> {
-        let me = self.me().name;
+        let me = self.me();
         let watched = self.shared.directory.read();
         let (now, lease) = (self.now(), self.judging());
         let names = place(&watched.directory, wanted, &me, |reach| reach.gone_since(now, lease).is_some())?;
@@ -317,6 +351,12 @@ impl Member {
     /// Sessions of the fleet whose nodes are not there.
     pub fn unreachable_sessions(&self) -> usize {
         self.sessions_elsewhere(|owned| owned.gone_for.is_some()).len()
+    }
+
+    /// How often the engine has refused an entry, and a piece of the archive.
+    pub fn refusals(&self) -> (u64, u64) {
+        let refused = |of: &AtomicU64| of.load(Ordering::Relaxed);
+        (refused(&self.shared.refused_entries), refused(&self.shared.refused_pieces))
     }
 
     /// Events of own sessions that are not in the archive yet.
@@ -347,9 +387,15 @@ impl Member {
 
     /// Leaves the fleet: its sessions are shown as those of a node that is gone. How they ended is told before.
     pub async fn leave(&self) {
-        self.tell_all().await;
+        let is_told = self.tell_all().await;
         let name = self.me().name;
-        let removed = tokio::time::timeout(FAREWELL, self.shared.engine.remove_node(&name)).await;
+        let leaving = async {
+            if is_told {
+                self.say_that_it_leaves().await;
+            }
+            self.shared.engine.remove_node(&name).await
+        };
+        let removed = tokio::time::timeout(FAREWELL, leaving).await;
         if !matches!(removed, Ok(Ok(()))) {
             tracing::debug!("the fleet learns by the lease that this node is gone");
         }
@@ -359,7 +405,16 @@ impl Member {
     /// session for its own, and not have it any more.
     fn found(&self, record: &SessionRecord, revision: Revision) {
         self.knows(record, revision);
-        self.shared.published.lock().found(record, revision, &self.me());
+        self.hear_of_own(record, revision);
+    }
+
+    /// The directory has this of a session that may be this node's own.
+    fn hear_of_own(&self, record: &SessionRecord, revision: Revision) {
+        let is_false = self.shared.published.lock().found(record, revision, &self.me());
+        if is_false {
+            let (session, node) = (&record.session, &record.node);
+            tracing::warn!(%session, %node, "the directory names another owner of a session that is here; its entry is written again");
+        }
     }
 
     /// The directory has this of a session, before the watch tells it: what is told of it until then is older.

@@ -8,7 +8,7 @@ use acpd_record::SessionId;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -21,6 +21,8 @@ const WAITING: usize = 100_000;
 pub struct Memory {
     state: Arc<Mutex<State>>,
     is_cut: AtomicBool,
+    most_bytes: AtomicUsize,
+    is_deaf: AtomicBool,
     lease: Duration,
 }
 
@@ -43,17 +45,32 @@ struct Node {
 impl Memory {
     /// An engine, and the first link to it. A node's entry goes when nothing was said for a lease.
     pub fn new(lease: Duration) -> Self {
-        Self { state: Arc::default(), is_cut: AtomicBool::new(false), lease }
+        Self::on(Arc::default(), lease)
     }
 
     /// Another link to the same engine.
     pub fn link(&self) -> Self {
-        Self { state: Arc::clone(&self.state), is_cut: AtomicBool::new(false), lease: self.lease }
+        Self::on(Arc::clone(&self.state), self.lease)
+    }
+
+    fn on(state: Arc<Mutex<State>>, lease: Duration) -> Self {
+        let most_bytes = AtomicUsize::new(usize::MAX);
+        Self { state, is_cut: AtomicBool::new(false), most_bytes, is_deaf: AtomicBool::new(false), lease }
+    }
+
+    /// Takes no longer writes over this link from now on.
+    pub fn bound(&self, most_bytes: usize) {
+        self.most_bytes.store(most_bytes, Ordering::Relaxed);
     }
 
     /// Cuts this link, or mends it. What watches over it ends.
     pub fn cut(&self, is_cut: bool) {
         self.is_cut.store(is_cut, Ordering::Relaxed);
+    }
+
+    /// Answers no write of a session over this link, or answers them again.
+    pub fn silence_sessions(&self, is_deaf: bool) {
+        self.is_deaf.store(is_deaf, Ordering::Relaxed);
     }
 
     fn with<'a, T: Send + 'a>(
@@ -66,6 +83,13 @@ impl Memory {
             state.expire();
             does(&mut state, self.lease)
         })
+    }
+
+    fn check_length(&self, bytes: usize) -> Result<(), EngineError> {
+        match bytes > self.most_bytes() {
+            true => Err(EngineError::Refused(format!("{bytes} bytes are too many"))),
+            false => Ok(()),
+        }
     }
 
     fn check(&self) -> Result<(), EngineError> {
@@ -107,6 +131,10 @@ fn check(found: Option<Revision>, expected: Expected) -> Result<(), EngineError>
 }
 
 impl Engine for Memory {
+    fn most_bytes(&self) -> usize {
+        self.most_bytes.load(Ordering::Relaxed)
+    }
+
     fn put_node<'a>(
         &'a self,
         node: &'a NodeRecord,
@@ -144,6 +172,10 @@ impl Engine for Memory {
         expected: Expected,
     ) -> Pending<'a, Result<Revision, EngineError>> {
         self.with(move |state, _| {
+            if self.is_deaf.load(Ordering::Relaxed) {
+                return Err(EngineError::Unavailable("it is slow".to_owned()));
+            }
+            self.check_length(serde_json::to_vec(session).unwrap_or_default().len())?;
             check(state.sessions.get(&session.session).map(|(_, revision)| *revision), expected)?;
             let revision = state.next();
             state.sessions.insert(session.session.clone(), (session.clone(), revision));
@@ -197,6 +229,7 @@ impl Engine for Memory {
         behind: Position,
     ) -> Pending<'a, Result<Position, EngineError>> {
         self.with(move |state, _| {
+            self.check_length(piece.bytes.len())?;
             let pieces = state.archive.entry(session.clone()).or_default();
             if pieces.len() as u64 != behind.0 {
                 let there = usize::try_from(behind.0).ok().and_then(|index| pieces.get(index));

@@ -2,6 +2,7 @@
 
 use crate::directory::{Directory, Reach};
 use crate::name::NodeName;
+use crate::record::NodeRecord;
 use std::fmt;
 
 /// What a new session needs of its node.
@@ -41,19 +42,20 @@ impl fmt::Display for Refused {
 }
 
 /// The nodes that can take a session, the best first: the one with the most room, and of those with the same the one that is
-/// asked, so that a session goes elsewhere for a reason only.
+/// asked, so that a session goes elsewhere for a reason only. What that one, `me`, says of itself may not have been told yet.
 ///
 /// # Errors
 /// When none can; with the reason of each.
 pub(crate) fn place(
     directory: &Directory,
     wanted: &Wanted,
-    asked: &NodeName,
+    me: &NodeRecord,
     is_gone: impl Fn(Reach) -> bool,
 ) -> Result<Vec<NodeName>, Refused> {
     let (mut nodes, mut refused) = (Vec::new(), Vec::new());
     let is_meant = |name: &NodeName| wanted.node.as_ref().is_none_or(|wanted| wanted == name);
     for (node, reach) in directory.nodes().filter(|(node, _)| is_meant(&node.name)) {
+        let node = if node.id == me.id { me } else { &**node };
         let why = if is_gone(reach) {
             "cannot be reached"
         } else if node.draining {
@@ -70,7 +72,7 @@ pub(crate) fn place(
         };
         refused.push((node.name.clone(), why));
     }
-    nodes.sort_by_key(|node| (std::cmp::Reverse(node.room), node.name != *asked, node.name.clone()));
+    nodes.sort_by_key(|node| (std::cmp::Reverse(node.room), node.name != me.name, node.name.clone()));
     match (&wanted.node, nodes.is_empty()) {
         (_, false) => Ok(nodes.into_iter().map(|node| node.name.clone()).collect()),
         (Some(name), true) if refused.is_empty() => {
@@ -120,10 +122,13 @@ mod tests {
             node: node.map(name),
         };
         let is_gone = |reach| matches!(reach, Reach::Gone(_));
-        let of = |wanted: &Wanted| match place(&directory, wanted, &name("c"), is_gone) {
+        let (c, _) = directory.node(&name("c")).expect("it is there");
+        let mut asked = NodeRecord::clone(c);
+        let place_of = |wanted: &Wanted, asked: &NodeRecord| match place(&directory, wanted, asked, is_gone) {
             Ok(nodes) => nodes.iter().map(NodeName::as_str).collect::<Vec<_>>().join(" "),
             Err(refused) => refused.to_string(),
         };
+        let of = |wanted: &Wanted| place_of(wanted, &asked);
         assert_eq!(of(&wanted("", &[], None)), "c b a");
         assert_eq!(of(&wanted("x", &["gpu"], None)), "b a");
         assert_eq!(of(&wanted("x", &["gpu", "big"], None)), "b");
@@ -133,9 +138,12 @@ mod tests {
             "a does not have the agent, b does not have the agent, c has not all the labels, d takes no new sessions, \
              e cannot be reached, f has no room"
         );
-        let none = place(&Directory::new(), &Wanted::default(), &name("a"), is_gone);
+        let none = place(&Directory::new(), &Wanted::default(), &asked, is_gone);
         assert_eq!(none.map_err(|why| why.to_string()), Err("the fleet has no nodes".to_owned()));
         assert_eq!(of(&wanted("", &[], Some("x"))), "no node is called x; the fleet has a, b, c, d, e, f");
         assert_eq!(of(&wanted("", &[], Some("d"))), "d takes no new sessions");
+        // It drains, which its entry does not say yet.
+        asked.draining = true;
+        assert_eq!(place_of(&wanted("", &[], None), &asked), "b a");
     }
 }

@@ -1,7 +1,8 @@
 //! What the directory and the archive have of a node's own sessions, and what is to be written there. Pure.
 //!
 //! Invariant: what a session does is due at once; what only grows, such as the number of its events, once in a heartbeat. An entry
-//! of another owner is never written over.
+//! of another owner is written over only where this node has the session and never gave it up: a session of policy `local` that is
+//! live here, or that was this node's in the directory before. What cannot be written holds up nothing else.
 
 use crate::archive::Position;
 use crate::engine::{Expected, Revision, epoch_of};
@@ -11,6 +12,11 @@ use acpd_record::{Partition, SessionId};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+
+/// Entries that are handed out at a time: each is a copy of what REST says of a session.
+const BATCH: usize = 256;
+/// Failures in a row after which a write waits: before that they may be the engine's.
+const FAILURES: u32 = 3;
 
 /// Members of a session's information that change with each of its events.
 const GROWING: [&str; 3] = ["updatedAt", "eventCount", "usage"];
@@ -54,14 +60,48 @@ struct Own {
     /// Another node owns it.
     others: Option<Other>,
     archive: Filed,
+    /// Writing its entry.
+    retries: Retries,
+    /// When its entry was last written over that of another owner.
+    reclaimed: Option<Duration>,
 }
 
-/// The owner of a session that is not this node.
+/// The owner of a session, as the directory has it, that is not this node.
 #[derive(Debug)]
 struct Other {
     node: NodeName,
+    revision: Revision,
     /// What it has under this id is another session, created under the same key while the nodes did not hear of one another.
     has_another: bool,
+    /// It says no more than whose the id is.
+    is_claim: bool,
+    /// The entry was this node's before.
+    was_mine: bool,
+}
+
+/// The failures of a write, and when it is tried again.
+#[derive(Debug, Default)]
+struct Retries {
+    failed: u32,
+    again: Duration,
+    is_refused: bool,
+}
+
+impl Retries {
+    fn is_due(&self, now: Duration) -> bool {
+        now >= self.again
+    }
+
+    fn fail(&mut self, now: Duration, pause: Duration) {
+        self.failed = self.failed.saturating_add(1);
+        self.again = if self.failed < FAILURES { now } else { now + pause };
+    }
+
+    /// Returns whether it is the first refusal.
+    fn refuse(&mut self, now: Duration, pause: Duration) -> bool {
+        (self.failed, self.again) = (self.failed.saturating_add(1), now + pause);
+        !std::mem::replace(&mut self.is_refused, true)
+    }
 }
 
 /// What the archive has of a session, as far as this process knows.
@@ -73,6 +113,8 @@ struct Filed {
     behind: Option<Position>,
     /// Why nothing can be added.
     trouble: Option<String>,
+    /// Adding to it.
+    retries: Retries,
 }
 
 /// A session with events that are not in the archive.
@@ -114,8 +156,7 @@ impl Published {
             Some(own) if own.row == row => return,
             Some(own) => own.row = row.clone(),
             None => {
-                let own = Own { row: row.clone(), entry: None, others: None, archive: Filed::default() };
-                self.sessions.insert(row.session.clone(), own);
+                self.sessions.insert(row.session.clone(), Own::new(row.clone()));
             }
         }
         self.open.insert(row.session);
@@ -128,7 +169,16 @@ impl Published {
 
     /// Whether directory and archive have all that there is, as far as they can.
     pub(crate) fn is_told(&self) -> bool {
-        self.open.is_empty() && self.unfiled().is_empty()
+        let is_refused =
+            |session: &SessionId| self.sessions.get(session).is_some_and(|own| own.retries.is_refused);
+        self.open.iter().all(is_refused) && self.unfiled(Duration::MAX).is_empty()
+    }
+
+    /// Whether the directory has an entry of each session, as far as it takes them.
+    pub(crate) fn is_listed(&self) -> bool {
+        self.sessions
+            .values()
+            .all(|own| own.entry.is_some() || own.others.is_some() || own.retries.is_refused)
     }
 
     /// Whether the directory's entry of a session is known here.
@@ -136,18 +186,52 @@ impl Published {
         self.sessions.get(session).is_some_and(|own| own.entry.is_some() || own.others.is_some())
     }
 
-    /// The directory has this of a session. What is older than what is known says nothing.
-    pub(crate) fn found(&mut self, record: &SessionRecord, revision: Revision, me: &NodeRecord) {
-        let is_new = |own: &Own| own.entry.as_ref().is_none_or(|entry| entry.revision < revision);
-        if let Some(own) = self.sessions.get_mut(&record.session).filter(|own| is_new(own)) {
-            let has_another = record.created_ms != 0 && record.created_ms != own.row.created_ms;
-            own.others = (record.node_id != me.id).then(|| Other { node: record.node.clone(), has_another });
+    /// The directory has this of a session. What is older than what is known says nothing. Returns whether it names another owner of
+    /// a session that this node keeps all the same.
+    pub(crate) fn found(&mut self, record: &SessionRecord, revision: Revision, me: &NodeRecord) -> bool {
+        let Some(own) = self.sessions.get_mut(&record.session) else { return false };
+        let known = own.entry.as_ref().map(|entry| entry.revision);
+        let known = known.max(own.others.as_ref().map(|other| other.revision));
+        if known.is_some_and(|known| known >= revision) {
+            return false;
+        }
+        own.archive = Filed { last: own.archive.last, ..Filed::default() };
+        self.open.insert(own.row.session.clone());
+        if record.node_id == me.id {
             let mut record = record.clone();
             record.epoch = Some(epoch_of(&record, revision));
-            own.entry = own.others.is_none().then_some(Entry { record, revision, at: Duration::ZERO });
-            own.archive = Filed { last: own.archive.last, ..Filed::default() };
-            self.open.insert(own.row.session.clone());
+            (own.entry, own.others) = (Some(Entry { record, revision, at: Duration::ZERO }), None);
+            return false;
         }
+        let before = own.others.take();
+        let is_news = before.as_ref().is_none_or(|before| before.node != record.node);
+        let was_mine = own.entry.take().is_some() || before.is_some_and(|before| before.was_mine);
+        let has_another = record.created_ms != 0 && record.created_ms != own.row.created_ms;
+        let other = Other {
+            node: record.node.clone(),
+            revision,
+            has_another: has_another && !is_drawn(&record.session),
+            is_claim: record.is_claim(),
+            was_mine,
+        };
+        let is_kept = !own.yields_to(&other);
+        own.others = Some(other);
+        is_news && is_kept
+    }
+
+    /// Whether a session is this node's whatever the directory says.
+    pub(crate) fn keeps(&self, session: &SessionId) -> bool {
+        self.sessions.get(session).is_some_and(|own| match &own.others {
+            Some(other) => !own.yields_to(other),
+            // The directory is read more often than it is told here.
+            None => own.is_local() && (!own.row.ended || own.entry.is_some()),
+        })
+    }
+
+    /// The sessions of which the directory names another owner, and which are this node's all the same.
+    pub(crate) fn kept(&self) -> BTreeSet<SessionId> {
+        let is_kept = |own: &&Own| own.others.as_ref().is_some_and(|other| !own.yields_to(other));
+        self.sessions.values().filter(is_kept).map(|own| own.row.session.clone()).collect()
     }
 
     /// The directory has no entry of it any more.
@@ -158,27 +242,59 @@ impl Published {
         }
     }
 
-    /// What is to be written at `now`, and what has to be there.
+    /// The entry of a session was not written, or may not have been.
+    pub(crate) fn failed(&mut self, session: &SessionId, now: Duration, pause: Duration) {
+        if let Some(own) = self.sessions.get_mut(session) {
+            own.retries.fail(now, pause);
+        }
+    }
+
+    /// The engine does not take the entry of a session. Returns whether it is the first time.
+    pub(crate) fn refused(&mut self, session: &SessionId, now: Duration, pause: Duration) -> bool {
+        self.sessions.get_mut(session).is_some_and(|own| own.retries.refuse(now, pause))
+    }
+
+    /// What is to be written at `now`, and what has to be there: a batch, of which what failed before is the last.
     pub(crate) fn due(
         &mut self,
         me: &NodeRecord,
         now: Duration,
         heartbeat: Duration,
     ) -> Vec<(SessionRecord, Expected)> {
-        let mut due = Vec::new();
+        let (mut due, mut late) = (Vec::new(), Vec::new());
         self.open.retain(|session| {
-            let own = self.sessions.get(session).filter(|own| own.others.is_none());
-            let Some((record, entry)) = own.map(|own| (own.record(me), &own.entry)) else { return false };
-            let Some(entry) = entry else {
-                due.push((record, Expected::Nothing));
+            let Some(own) = self.sessions.get(session).filter(|own| !own.is_given_up()) else { return false };
+            let batch = if own.retries.failed == 0 { &mut due } else { &mut late };
+            if batch.len() >= BATCH || !own.retries.is_due(now) {
                 return true;
-            };
-            let is_open = entry.record != record;
-            if is_open && (is_news(&entry.record, &record) || now.saturating_sub(entry.at) >= heartbeat) {
-                due.push((record, Expected::Unchanged(entry.revision)));
             }
-            is_open
+            let record = own.record(me);
+            match (&own.entry, &own.others) {
+                (Some(entry), _) => {
+                    let is_open = entry.record != record;
+                    if is_open
+                        && (is_news(&entry.record, &record) || now.saturating_sub(entry.at) >= heartbeat)
+                    {
+                        batch.push((record, Expected::Unchanged(entry.revision)));
+                    }
+                    is_open
+                }
+                (None, None) => {
+                    batch.push((record, Expected::Nothing));
+                    true
+                }
+                // Who has claimed the id says what becomes of it.
+                (None, Some(other)) if other.is_claim => true,
+                (None, Some(other)) => {
+                    if own.reclaimed.is_none_or(|last| now.saturating_sub(last) >= heartbeat) {
+                        batch.push((record, Expected::Unchanged(other.revision)));
+                    }
+                    true
+                }
+            }
         });
+        due.extend(late);
+        due.truncate(BATCH);
         due
     }
 
@@ -186,15 +302,18 @@ impl Published {
     pub(crate) fn wrote(&mut self, mut record: SessionRecord, revision: Revision, at: Duration) {
         if let Some(own) = self.sessions.get_mut(&record.session) {
             record.epoch = Some(epoch_of(&record, revision));
-            own.entry = Some(Entry { record, revision, at });
+            own.reclaimed = own.others.take().map(|_| at).or(own.reclaimed);
+            (own.entry, own.retries) = (Some(Entry { record, revision, at }), Retries::default());
         }
     }
 
-    /// The own sessions of which the archive has less than there is.
-    pub(crate) fn unfiled(&self) -> Vec<Unfiled> {
+    /// The own sessions of which the archive has less than there is, and to which something is to be added at `now`.
+    pub(crate) fn unfiled(&self, now: Duration) -> Vec<Unfiled> {
         let unfiled = |own: &Own| {
-            let entry =
-                own.entry.as_ref().filter(|_| own.others.is_none() && own.archive.trouble.is_none())?;
+            let Filed { trouble, retries, .. } = &own.archive;
+            let is_due = trouble.is_none()
+                && if now == Duration::MAX { !retries.is_refused } else { retries.is_due(now) };
+            let entry = own.entry.as_ref().filter(|_| is_due)?;
             let (session, claim, after) = (own.row.session.clone(), entry.record.epoch?, own.filed());
             let behind = own.archive.behind;
             (after < own.row.seq).then_some(Unfiled { session, claim, after, behind, seq: own.row.seq })
@@ -205,16 +324,29 @@ impl Published {
     /// The archive has a session up to an event, of which the piece is there.
     pub(crate) fn filed(&mut self, session: &SessionId, last: u64, behind: Position) {
         if let Some(own) = self.sessions.get_mut(session) {
-            own.archive = Filed { last, behind: Some(behind), trouble: None };
+            // What is behind another event may be taken.
+            let retries = match own.archive.last < last {
+                true => Retries::default(),
+                false => std::mem::take(&mut own.archive.retries),
+            };
+            own.archive = Filed { last, behind: Some(behind), trouble: None, retries };
             self.open.insert(session.clone());
         }
     }
 
-    /// What the archive has of a session is to be asked for.
-    pub(crate) fn doubt(&mut self, session: &SessionId) {
+    /// Nothing was added to the archive of a session, or it may not have been: what is there is to be asked for.
+    pub(crate) fn doubt(&mut self, session: &SessionId, now: Duration, pause: Duration) {
         if let Some(own) = self.sessions.get_mut(session) {
             own.archive.behind = None;
+            own.archive.retries.fail(now, pause);
         }
+    }
+
+    /// The engine does not take what is to be added to the archive of a session. Returns whether it is the first time.
+    pub(crate) fn refused_piece(&mut self, session: &SessionId, now: Duration, pause: Duration) -> bool {
+        let Some(own) = self.sessions.get_mut(session) else { return false };
+        own.archive.behind = None;
+        own.archive.retries.refuse(now, pause)
     }
 
     /// Nothing can be added to the archive of a session, until its owner is another one.
@@ -226,15 +358,13 @@ impl Published {
 
     /// The sessions that other nodes may take up.
     pub(crate) fn movable(&self) -> Vec<SessionId> {
-        let movable = |own: &&Own| own.row.partition == Partition::Failover;
-        self.sessions.values().filter(movable).map(|own| own.row.session.clone()).collect()
+        self.sessions.values().filter(|own| !own.is_local()).map(|own| own.row.session.clone()).collect()
     }
 
     /// Those of them that other nodes have taken up, and those whose id is that of another session of another node; with the node.
     pub(crate) fn superseded(&self) -> Vec<(SessionId, NodeName)> {
         let by = |own: &Own| {
-            let is_movable = own.row.partition == Partition::Failover;
-            let other = own.others.as_ref().filter(|other| is_movable || other.has_another)?;
+            let other = own.others.as_ref().filter(|other| !own.is_local() || other.has_another)?;
             Some((own.row.session.clone(), other.node.clone()))
         };
         self.sessions.values().filter_map(by).collect()
@@ -247,7 +377,7 @@ impl Published {
 
     /// How many events are not in the archive.
     pub(crate) fn lag(&self) -> u64 {
-        let own = self.sessions.values().filter(|own| own.others.is_none());
+        let own = self.sessions.values().filter(|own| !own.is_given_up());
         own.map(|own| own.row.seq.saturating_sub(own.filed())).sum()
     }
 
@@ -264,6 +394,27 @@ impl Published {
 }
 
 impl Own {
+    fn new(row: Row) -> Self {
+        let (archive, retries) = Default::default();
+        Self { row, entry: None, others: None, archive, retries, reclaimed: None }
+    }
+
+    /// Whether no other node may take it up.
+    fn is_local(&self) -> bool {
+        self.row.partition == Partition::Local
+    }
+
+    /// Whether another owner in the directory is believed: that of a session that may be taken up, of another session, or of one that
+    /// has ended here and was never this node's, as a copy of a state directory has them.
+    fn yields_to(&self, other: &Other) -> bool {
+        !self.is_local() || other.has_another || (self.row.ended && !other.was_mine)
+    }
+
+    /// Whether it is another node's now.
+    fn is_given_up(&self) -> bool {
+        self.others.as_ref().is_some_and(|other| self.yields_to(other))
+    }
+
     /// What the directory is to have of it.
     fn record(&self, me: &NodeRecord) -> SessionRecord {
         let Row { session, info, .. } = &self.row;
@@ -284,6 +435,12 @@ impl Own {
     }
 }
 
+/// Whether an id was drawn for one session (a UUID of version 7): two nodes never have that of two sessions.
+fn is_drawn(session: &SessionId) -> bool {
+    let id = session.as_str().as_bytes();
+    id.len() == 36 && id[14] == b'7'
+}
+
 /// Whether more has changed than what grows with each event.
 fn is_news(before: &SessionRecord, now: &SessionRecord) -> bool {
     let without = |record: &SessionRecord| {
@@ -297,115 +454,4 @@ fn is_news(before: &SessionRecord, now: &SessionRecord) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::record::{Epoch, NodeId};
-    use serde_json::json;
-
-    const HEARTBEAT: Duration = Duration::from_secs(5);
-
-    fn node(id: &str) -> NodeRecord {
-        NodeRecord::new(NodeName::try_from("a".to_owned()).expect("a name"), NodeId(id.to_owned()), "1")
-    }
-
-    fn row(state: &str, seq: u64) -> Row {
-        Row {
-            session: SessionId::parse("s").expect("an id"),
-            creator: None,
-            partition: Partition::Local,
-            seq,
-            ended: false,
-            created_ms: 0,
-            changed_ms: 0,
-            info: json!({"state": state, "updatedAt": seq, "eventCount": seq}),
-        }
-    }
-
-    fn at(seconds: u64) -> Duration {
-        Duration::from_secs(seconds)
-    }
-
-    // design fleet, sessions: what a session does is told at once, what grows once in a heartbeat
-    #[test]
-    fn news_are_written_at_once_and_growth_with_the_heartbeat() {
-        let (mut published, me) = (Published::default(), node("1"));
-        published.is_now(row("idle", 1));
-        let due = published.due(&me, at(1), HEARTBEAT);
-        assert!(
-            matches!(&due[..], [(record, Expected::Nothing)] if record.epoch.is_none()),
-            "a claim: {due:?}"
-        );
-        published.wrote(due[0].0.clone(), Revision(7), at(1));
-        assert_eq!(published.due(&me, at(1), HEARTBEAT), []);
-        published.is_now(row("idle", 2));
-        assert_eq!(published.due(&me, at(5), HEARTBEAT), [], "it has only grown");
-        let due = published.due(&me, at(6), HEARTBEAT);
-        assert_eq!(due.len(), 1);
-        assert_eq!((due[0].0.epoch, due[0].1), (Some(Epoch(7)), Expected::Unchanged(Revision(7))));
-        published.wrote(due[0].0.clone(), Revision(8), at(6));
-        published.is_now(row("running", 3));
-        let due = published.due(&me, at(6), HEARTBEAT);
-        assert_eq!((due[0].0.seq, due[0].0.epoch), (3, Some(Epoch(7))), "the claim stays what it was");
-    }
-
-    // design fleet, fence: what another node owns is not written over; what is the own one of an earlier life goes on
-    #[test]
-    fn an_entry_of_another_owner_stays() {
-        let (mut published, me, other) = (Published::default(), node("1"), node("2"));
-        let entry = |owner| SessionRecord::new(row("idle", 1).session, owner, json!({}));
-        published.is_now(row("idle", 1));
-        published.found(&entry(&other), Revision(3), &me);
-        assert!(published.knows_entry(&row("idle", 1).session));
-        published.is_now(row("running", 2));
-        assert_eq!(published.due(&me, at(100), HEARTBEAT), []);
-        published.found(&entry(&me), Revision(4), &me);
-        let due = published.due(&me, at(100), HEARTBEAT);
-        assert_eq!((due[0].0.epoch, due[0].1), (Some(Epoch(4)), Expected::Unchanged(Revision(4))));
-        published.missing(&row("idle", 1).session);
-        assert_eq!(published.due(&me, at(100), HEARTBEAT)[0].1, Expected::Nothing);
-    }
-
-    // design fleet, log archive: what is not in the archive is added, as far as is known, and told with the heartbeat
-    #[test]
-    fn what_the_archive_lacks_is_added() {
-        let (mut published, me) = (Published::default(), node("1"));
-        let session = row("idle", 1).session;
-        published.is_now(row("idle", 3));
-        assert_eq!((published.unfiled(), published.lag()), (vec![], 3), "nothing before it is claimed");
-        let claim = published.due(&me, at(0), HEARTBEAT).remove(0).0;
-        published.wrote(claim, Revision(7), at(0));
-        let unfiled =
-            |after, behind| Unfiled { session: session.clone(), claim: Epoch(7), after, behind, seq: 3 };
-        assert_eq!(published.unfiled(), [unfiled(0, None)]);
-        published.filed(&session, 2, Position(9));
-        assert_eq!((published.unfiled(), published.lag()), (vec![unfiled(2, Some(Position(9)))], 1));
-        published.doubt(&session);
-        assert_eq!(published.unfiled(), [unfiled(2, None)]);
-        published.filed(&session, 3, Position(10));
-        assert_eq!((published.unfiled(), published.lag()), (vec![], 0));
-        assert_eq!(published.due(&me, at(1), HEARTBEAT), []);
-        assert_eq!(published.due(&me, at(5), HEARTBEAT)[0].0.archived, 3);
-        published.is_now(row("idle", 4));
-        published.cannot_file(&session, "it is another one's".to_owned());
-        assert_eq!((published.unfiled(), published.lag()), (vec![], 1), "what cannot be added is counted");
-        // A process that knows nothing yet goes by what was told.
-        let mut again = Published::default();
-        again.is_now(row("idle", 3));
-        let told = SessionRecord { archived: 2, ..SessionRecord::new(session.clone(), &me, json!({})) };
-        again.found(&told, Revision(7), &me);
-        assert_eq!(again.unfiled(), [unfiled(2, None)]);
-    }
-
-    // design fleet: what was deleted leaves the directory
-    #[test]
-    fn what_is_not_there_is_removed() {
-        let (mut published, me) = (Published::default(), node("1"));
-        published.is_now(row("idle", 1));
-        let (record, _) = published.due(&me, at(0), HEARTBEAT).remove(0);
-        published.wrote(record, Revision(2), at(0));
-        let there = BTreeSet::from([row("idle", 1).session]);
-        assert_eq!(published.only(&there), []);
-        assert_eq!(published.only(&BTreeSet::new()), [(row("idle", 1).session, Revision(2))]);
-        assert_eq!(published.due(&me, at(100), HEARTBEAT), []);
-    }
-}
+mod tests;

@@ -39,6 +39,12 @@ pub struct NodeRecord {
     pub agents: Vec<String>,
     /// Sessions that it has room for.
     pub room: u32,
+    /// The directory does not have all of its sessions yet.
+    #[serde(default)]
+    pub incomplete: bool,
+    /// It leaves, and the directory has all of its sessions as they are.
+    #[serde(default)]
+    pub left: bool,
     /// It takes no new sessions.
     #[serde(default)]
     pub draining: bool,
@@ -62,6 +68,8 @@ impl NodeRecord {
             labels: Vec::new(),
             agents: Vec::new(),
             room: 0,
+            incomplete: false,
+            left: false,
             draining: false,
             removed: false,
             seers: Vec::new(),
@@ -118,6 +126,22 @@ pub struct SessionRecord {
     pub info: serde_json::Value,
 }
 
+/// Members without which information of a session says nothing.
+const REQUIRED: [&str; 2] = ["sessionId", "state"];
+
+/// Information of a session within so many bytes of JSON: the longest members are left out, as long as it is more.
+pub(crate) fn fitted(mut info: serde_json::Value, most_bytes: usize) -> serde_json::Value {
+    let length = |value: &serde_json::Value| serde_json::to_vec(value).unwrap_or_default().len();
+    while length(&info) > most_bytes {
+        let serde_json::Value::Object(members) = &mut info else { break };
+        let left_out = members.iter().filter(|(name, _)| !REQUIRED.contains(&name.as_str()));
+        let longest = left_out.max_by_key(|(_, value)| length(value)).map(|(name, _)| name.clone());
+        let Some(longest) = longest else { break };
+        members.shift_remove(&longest);
+    }
+    info
+}
+
 impl SessionRecord {
     /// Whether it says no more than whose the id is: the session is still to begin.
     pub fn is_claim(&self) -> bool {
@@ -141,5 +165,25 @@ impl SessionRecord {
             archived: 0,
             info,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    // design fleet, sessions: what of a session is too long for the directory is left out, the longest first
+    #[test]
+    fn information_fits() {
+        let info = json!({"sessionId": "s", "cwd": "/w", "nativeSessionId": "n".repeat(5_000), "model": "m".repeat(900), "state": "idle"});
+        assert_eq!(fitted(info.clone(), 10_000), info);
+        let kept = |most| {
+            let serde_json::Value::Object(members) = fitted(info.clone(), most) else { panic!("an object") };
+            members.keys().cloned().collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(kept(1_000), "sessionId cwd model state");
+        assert_eq!(kept(100), "sessionId cwd state");
+        assert_eq!(kept(1), "sessionId state");
     }
 }

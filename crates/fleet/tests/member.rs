@@ -1,8 +1,8 @@
 //! Nodes of a fleet and what each knows of the others, over an engine in memory whose links can be cut.
 
 use acpd_fleet::{
-    Claim, Engine, Expected, Fence, History, Lease, Local, Member, Memory, NodeId, NodeName, NodeRecord,
-    NotRemoved, Owned, Partition, Pending, Piece, Removed, Row, Run, SessionRecord, epoch_of,
+    Claim, Creator, Engine, Expected, Fence, History, Lease, Local, Member, Memory, NodeId, NodeName,
+    NodeRecord, NotRemoved, Owned, Partition, Pending, Piece, Removed, Row, Run, SessionRecord, epoch_of,
 };
 use acpd_record::SessionId;
 use parking_lot::Mutex;
@@ -414,7 +414,7 @@ async fn what_was_claimed_is_not_added_to() {
     let memory = Memory::new(LEASE);
     let (of_a, of_b) = (Arc::default(), Arc::default());
     let (a, b) = (node(&memory, "a", "1", "x", &of_a), node(&memory, "b", "2", "x", &of_b));
-    a.sessions.put("s", "idle", 100);
+    a.sessions.put_as("s", "idle", 100, Partition::Failover);
     let told = || b.member.elsewhere(&id("s")).filter(|owned| owned.session.archived == 100);
     until("it is archived", told).await;
     let (other, session) = (NodeRecord::new(name("c"), NodeId("3".to_owned()), "1"), id("s"));
@@ -424,7 +424,7 @@ async fn what_was_claimed_is_not_added_to() {
     let (last, at) = memory.last(&session).await.expect("it answers").expect("it is there");
     let opening = Piece::opening(epoch_of(&claim, claimed), last.last);
     memory.append(&session, &opening, at).await.expect("it follows");
-    a.sessions.put("s", "running", 300);
+    a.sessions.put_as("s", "running", 300, Partition::Failover);
     until("it is another one's", || a.member.elsewhere(&session)).await;
     until("nothing of it is to be added", || (a.member.lag() == 0).then_some(())).await;
     let (last, _) = memory.last(&session).await.expect("it answers").expect("it is there");
@@ -662,4 +662,162 @@ async fn a_node_that_is_gone_for_good_is_removed() {
     assert_eq!(remove("a").await, Ok(Removed { sessions: 2, left: 0 }));
     assert_eq!(b.member.gone_for(&name("a")), None, "it stays");
     drop(other);
+}
+
+/// Writes another owner into the entry of a session, as one does who has only a credential of the engine.
+async fn claim_falsely(memory: &Memory, session: &str, owner: &NodeRecord, created_ms: i64) {
+    let (mut entry, revision) = memory.session(&id(session)).await.expect("it answers").expect("it is there");
+    (entry.node, entry.node_id, entry.epoch) = (owner.name.clone(), owner.id.clone(), None);
+    entry.created_ms = created_ms;
+    memory.put_session(&entry, Expected::Unchanged(revision)).await.expect("it is as it was");
+}
+
+// contract 7.3: the truth of a session is the log of its node: a false owner in the directory takes nothing from it, and
+// the entry is written again, under an epoch of its own
+#[tokio::test(start_paused = true)]
+async fn a_node_believes_its_own_log() {
+    let memory = Memory::new(LEASE);
+    let (of_a, of_b) = (Arc::default(), Arc::default());
+    let (a, b) = (node(&memory, "a", "1", "x", &of_a), node(&memory, "b", "2", "x", &of_b));
+    for (session, state) in [("live", "running"), ("ended", "idle")] {
+        a.sessions.put(session, state, 100);
+    }
+    a.sessions.0.lock().get_mut(&id("ended")).expect("it is there").ended = true;
+    let told = |session| b.member.elsewhere(&id(session)).filter(|owned| owned.session.archived == 100);
+    for session in ["live", "ended"] {
+        until("it is archived", || told(session)).await;
+    }
+    let false_owner = NodeRecord::new(name("evil"), NodeId("3".to_owned()), "1");
+    memory.put_node(&false_owner, Expected::Nothing).await.expect("it is new");
+    for session in ["live", "ended"] {
+        let epoch = told(session).expect("it is known").session.epoch;
+        for _ in 0..3 {
+            claim_falsely(&memory, session, &false_owner, 0).await;
+            until("b is told", || {
+                b.member.elsewhere(&id(session)).filter(|owned| owned.session.node == name("evil"))
+            })
+            .await;
+            assert_eq!(a.member.elsewhere(&id(session)), None, "it is here");
+            assert_eq!(a.member.sessions_elsewhere(|_| true), [], "and is listed once");
+            let again = || b.member.elsewhere(&id(session)).filter(|owned| owned.session.node == name("a"));
+            let again = until("its entry is written again", again).await;
+            assert_eq!(again.session.node_id, NodeId("1".to_owned()));
+        }
+        let written = || told(session).filter(|owned| owned.session.epoch > epoch);
+        until("under an epoch of its own, behind which the archive goes on", written).await;
+    }
+    assert_eq!(a.sessions.1.lock().superseded, []);
+    // What it gave up is the other node's.
+    a.sessions.put_as("movable", "running", 100, Partition::Failover);
+    until("it is archived", || told("movable")).await;
+    claim_falsely(&memory, "movable", &false_owner, 0).await;
+    until("it is given up", || a.sessions.1.lock().superseded.first().cloned()).await;
+}
+
+// design fleet, sessions, log archive: what the engine does not take is passed over, counted, and in the way of nothing; what is too long
+// is cut or left out as far as it can be
+#[tokio::test(start_paused = true)]
+async fn what_the_engine_does_not_take_is_passed_over() {
+    let memory = Memory::new(LEASE);
+    let (of_a, of_b) = (Arc::default(), Arc::default());
+    let (a, b) = (node(&memory, "a", "1", "x", &of_a), node(&memory, "b", "2", "x", &of_b));
+    a.link.bound(600);
+    for (session, long) in [("1-long", 700), ("2-refused", 700), ("3-plain", 1)] {
+        a.sessions.put(session, "idle", 100);
+        let mut rows = a.sessions.0.lock();
+        let row = rows.get_mut(&id(session)).expect("it is there");
+        row.info["title"] = json!("t".repeat(long));
+        if session == "2-refused" {
+            let creator = Creator { name: "n".repeat(700), fingerprint: String::new() };
+            row.creator = Some(creator);
+        }
+    }
+    let cut = until("it is listed", || b.member.elsewhere(&id("1-long"))).await;
+    assert_eq!((state(&cut), cut.session.info.get("title")), ("idle", None));
+    until("the next is listed", || b.member.elsewhere(&id("3-plain"))).await;
+    assert!(b.member.elsewhere(&id("2-refused")).is_none() && a.member.refusals().0 > 0);
+    until("a has told all that it can", || (!b.member.is_behind()).then_some(())).await;
+    let archived_all = || {
+        let archived = |session| b.member.elsewhere(&id(session)).map(|owned| owned.session.archived);
+        (archived("1-long") == Some(100) && archived("3-plain") == Some(100)).then_some(())
+    };
+    until("the archive has them", archived_all).await;
+    // When it is taken, it is told.
+    a.link.bound(usize::MAX);
+    until("it is listed now", || b.member.elsewhere(&id("2-refused"))).await;
+    // A piece that is refused holds up no other session.
+    a.link.bound(1);
+    let refused = a.member.refusals().1;
+    a.sessions.put("3-plain", "idle", 110);
+    let cut = until("the archive has it", || (a.member.lag() == 0).then_some(a.member.refusals().1)).await;
+    assert_eq!(cut, refused, "pieces are cut to what is taken");
+}
+
+// contract 7.3: what is not known may be a session of a node that is not heard, until that is removed, or of one that is
+// still telling what it has; a node that left has told all
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_not_heard_may_have_more() {
+    let memory = Memory::new(LEASE);
+    let (of_a, of_b) = (Arc::default(), Arc::default());
+    let (a, b) = (node(&memory, "a", "1", "x", &of_a), node(&memory, "b", "2", "x", &of_b));
+    a.sessions.put("s", "idle", 9);
+    until("all is told", || (!a.member.is_behind() && !b.member.is_behind()).then_some(())).await;
+    until("b knows the session", || b.member.elsewhere(&id("s"))).await;
+    a.link.cut(true);
+    until("a is not heard", || b.member.gone_for(&name("a"))).await;
+    assert!(b.member.is_behind() && !b.member.is_stale());
+    // A daemon that starts anew has never heard it.
+    drop(b);
+    let b = node(&memory, "b", "2", "y", &Arc::default());
+    let sight = until("it is known by its session", || b.member.node(&name("a"))).await;
+    assert!(sight.gone_for.is_some() && (sight.sessions, sight.live) == (1, 1), "{sight:?}");
+    until("b is heard", || (!b.member.is_stale()).then_some(())).await;
+    // tidy: allow sleep, on a clock that is paused nothing marks that nothing changes
+    tokio::time::sleep(LEASE).await;
+    assert!(b.member.is_behind());
+    a.link.cut(false);
+    until("it is back, and has told all", || (!b.member.is_behind()).then_some(())).await;
+    a.kill();
+    until("it is lost", || b.member.is_behind().then_some(())).await;
+    assert_eq!(b.member.remove_node(&name("a")).await, Ok(Removed { sessions: 1, left: 0 }));
+    until("it is forgotten", || (!b.member.is_behind()).then_some(())).await;
+    // What is telling its sessions.
+    let of_c = Arc::<Sessions>::default();
+    of_c.put("t", "idle", 9);
+    let link = Arc::new(memory.link());
+    link.silence_sessions(true);
+    let c = node_on(Arc::clone(&link), "c", "3", "x", &of_c);
+    until("it has more than it has told", || b.member.is_behind().then_some(())).await;
+    link.silence_sessions(false);
+    until("it has told all", || (!b.member.is_behind()).then_some(())).await;
+    assert!(b.member.elsewhere(&id("t")).is_some());
+    c.member.leave().await;
+    c.kill();
+    until("it has left", || b.member.gone_for(&name("c"))).await;
+    assert!(!b.member.is_behind(), "it has told all");
+}
+
+// design fleet, partition: while a session is taken up it is listed by the node that takes it up
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_taken_up_is_always_listed() {
+    let memory = Memory::new(LEASE);
+    let [of_a, of_b] = [(); 2].map(|()| Arc::<Sessions>::default());
+    let (a, b) = (node(&memory, "a", "1", "x", &of_a), node(&memory, "b", "2", "x", &of_b));
+    of_a.put_as("s", "running", 100, Partition::Failover);
+    until("it is archived", || b.member.elsewhere(&id("s")).filter(|owned| owned.session.archived == 100))
+        .await;
+    of_b.1.lock().refused = 1;
+    a.kill();
+    let is_listed = || {
+        let elsewhere = b.member.sessions_elsewhere(|owned| owned.session.session == id("s")).len();
+        elsewhere + of_b.0.lock().len()
+    };
+    within(TAKEN_UP, "it is taken up", || {
+        assert!(is_listed() >= 1, "it is missing");
+        (!b.taken_up().is_empty()).then_some(())
+    })
+    .await;
+    // tidy: allow sleep, on a clock that is paused nothing marks that nothing happens
+    tokio::time::sleep(LEASE).await;
+    assert_eq!(is_listed(), 1, "once");
 }

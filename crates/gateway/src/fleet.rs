@@ -7,7 +7,7 @@
 mod peers;
 mod rows;
 
-pub(crate) use peers::{ASK_AFTER, FORWARDED_BY, PeerClient};
+pub(crate) use peers::{ASK_AFTER, FORWARDED_BY, PeerClient, PeerError};
 pub(crate) use rows::Listed;
 
 use crate::identity::Identity;
@@ -22,6 +22,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 const UP: &str = "acpd_fleet_up";
 const NODES: &str = "acpd_fleet_nodes";
 const LAG: &str = "acpd_fleet_lag_events";
+const REFUSED: &str = "acpd_fleet_refused_total";
 
 /// A connection to another node, with TLS where its address says so.
 pub trait PeerStream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -63,6 +64,13 @@ impl Fleet {
             "Events of this node's sessions that are not in the fleet's archive yet"
         );
         metrics::gauge!(LAG).set(self.member.lag() as f64);
+        metrics::describe_counter!(
+            REFUSED,
+            "Writes that the engine of the fleet did not take, by what they were: entries of sessions, pieces of the archive"
+        );
+        let (entries, pieces) = self.member.refusals();
+        metrics::counter!(REFUSED, "what" => "entry").absolute(entries);
+        metrics::counter!(REFUSED, "what" => "piece").absolute(pieces);
     }
 
     /// Finds out whether a session that is not here for a caller is another node's; whether that is known then.
@@ -76,6 +84,12 @@ impl Fleet {
             || (!self.member.is_stale()
                 && self.member.look(session).await.is_ok()
                 && (is_elsewhere() || !self.member.is_behind()))
+    }
+
+    /// The first node that is not heard, and may have sessions that are not known here.
+    pub(crate) fn unheard(&self) -> Option<Sight> {
+        let may_have_more = |sight: &Sight| sight.gone_for.is_some() && !sight.record.left;
+        self.member.nodes().into_iter().find(may_have_more)
     }
 
     /// Why what is known of other nodes may be old.

@@ -9,6 +9,7 @@ mod body;
 mod codes;
 mod event_socket;
 mod exchange;
+mod forwarded_headers;
 mod forwarded_stream;
 mod forwarding;
 mod guard;

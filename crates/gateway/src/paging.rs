@@ -131,12 +131,14 @@ impl PageRequest {
         let matching = Matching { text: self.filter.q.clone(), state: self.filter.state };
         let is_of_another =
             |fleet: &Fleet| self.filter.node.as_ref().is_some_and(|node| *node != fleet.here().node);
+        let position = (&self.filter, self.after.as_ref(), self.needed());
+        let others = fleet.map(|fleet| fleet.others(position, identity)).unwrap_or_default();
         let own = match fleet {
             Some(fleet) if is_of_another(fleet) => Vec::new(),
             _ => host.list_matching(self.query(identity), matching).await?,
         };
         let sessions = match fleet {
-            Some(fleet) => fleet.listed(own, (&self.filter, self.after.as_ref(), self.needed()), identity),
+            Some(fleet) => fleet.listed(own, &others, self.needed()),
             None => own.into_iter().map(|summary| Listed::Own(Box::new(summary))).collect(),
         };
         Ok(self.page(sessions, Listed::position))

@@ -44,7 +44,7 @@ pub(crate) async fn sessions(args: Sessions) -> Result<(), Failure> {
 }
 
 /// What is said of a list that has the sessions of other nodes as they were.
-const STALE: &str = "the engine of the fleet does not answer; what is listed of other nodes may be old, and some may be missing";
+const STALE: &str = "the engine of the fleet does not answer, or a node is not heard; what is listed of other nodes may be old, and some may be missing";
 
 /// What it calls itself to a host inside, as it is called over the socket of a daemon.
 const CLIENT: &str = "command line";

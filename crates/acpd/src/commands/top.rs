@@ -175,7 +175,11 @@ fn lines(look: &Look, rates: &Rates, width: Option<usize>, screen: Screen) -> Ve
 fn head(look: &Look) -> String {
     let version = clean::line(&look.health.version, 40);
     let uptime = span(i64::try_from(look.health.uptime_ms / 1_000).unwrap_or(i64::MAX));
-    let stale = if look.stale { "  the engine of the fleet does not answer: others may be old" } else { "" };
+    let stale = if look.stale {
+        "  the engine of the fleet does not answer, or a node is not heard: others may be old"
+    } else {
+        ""
+    };
     format!("acpd {version}  up {uptime}  sessions: {}{stale}", count_by_state(&look.sessions, look.more))
 }
 
@@ -220,7 +224,7 @@ mod tests {
         };
         assert_eq!(
             head(&look),
-            "acpd 0.1.0␛[2J  up 1m  sessions: 4+ live, 2 running, 1 waiting, 1 idle  the engine of the fleet does not answer: others may be old"
+            "acpd 0.1.0␛[2J  up 1m  sessions: 4+ live, 2 running, 1 waiting, 1 idle  the engine of the fleet does not answer, or a node is not heard: others may be old"
         );
         let look = Look { stale: false, ..look };
         assert!(!head(&look).contains("fleet"));

@@ -9,7 +9,7 @@ use crate::address::Address;
 use acpd_fleet::{Lease, NodeName};
 use acpd_record::Partition;
 use serde::de::Deserializer;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use std::num::NonZeroU8;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -52,10 +52,11 @@ pub struct Fleet {
     /// the daemon listens, on loopback.
     #[serde(deserialize_with = "own_address")]
     pub address: Option<String>,
-    /// A PEM file with the certificates to trust for other nodes. Default those of the system.
-    #[serde(deserialize_with = "file")]
+    /// A PEM file with the certificates to trust for other nodes, or `system` for all that the system trusts: the tokens of callers go to
+    /// whoever shows such a certificate. Required with an `address` beyond loopback; without, no node beyond loopback is reached. Default none.
+    #[serde(deserialize_with = "peer_ca")]
     #[cfg_attr(test, schemars(with = "Option<Place>"))]
-    pub peer_ca: Option<PathBuf>,
+    pub peer_ca: Option<PeerCa>,
     /// What this node has, for requests that want it: words such as `gpu`. Default none.
     #[serde(deserialize_with = "labels")]
     pub labels: Vec<String>,
@@ -74,6 +75,27 @@ pub struct Fleet {
     /// What becomes of sessions of this node when the others do not hear it, unless a session says otherwise: `local`, they belong to
     /// it and go on; `failover`, they end in time and another node takes them up. Default `local`.
     pub partition: Partition,
+}
+
+/// By which certificates other nodes are known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PeerCa {
+    /// All that the system trusts.
+    System,
+    /// Those in this file.
+    File(PathBuf),
+}
+
+/// The word for all that the system trusts.
+const SYSTEM: &str = "system";
+
+impl Serialize for PeerCa {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::System => SYSTEM.serialize(serializer),
+            Self::File(file) => file.serialize(serializer),
+        }
+    }
 }
 
 impl Default for Fleet {
@@ -99,17 +121,26 @@ impl Default for Fleet {
 
 impl Fleet {
     /// The files that it names.
-    pub(super) fn files(&mut self) -> [&mut Option<PathBuf>; 5] {
+    pub(super) fn files(&mut self) -> impl Iterator<Item = &mut PathBuf> {
         let Self { credentials, tls_ca, tls_cert, tls_key, peer_ca, .. } = self;
-        [credentials, tls_ca, tls_cert, tls_key, peer_ca]
+        let of_peers = match peer_ca {
+            Some(PeerCa::File(file)) => Some(file),
+            None | Some(PeerCa::System) => None,
+        };
+        [credentials, tls_ca, tls_cert, tls_key].into_iter().flatten().chain(of_peers)
     }
 
     /// Those that are named, by their keys.
     pub(crate) fn named_files(&self) -> impl Iterator<Item = (&'static str, &PathBuf)> {
         let Self { credentials, tls_ca, tls_cert, tls_key, peer_ca, .. } = self;
+        let of_peers = match peer_ca {
+            Some(PeerCa::File(file)) => Some(file),
+            None | Some(PeerCa::System) => None,
+        };
         let keys = ["credentials", "tls_ca", "tls_cert", "tls_key", "peer_ca"];
-        let files = [credentials, tls_ca, tls_cert, tls_key, peer_ca];
-        keys.into_iter().zip(files).filter_map(|(key, file)| Some((key, file.as_ref()?)))
+        let files =
+            [credentials, tls_ca, tls_cert, tls_key].map(Option::as_ref).into_iter().chain([of_peers]);
+        keys.into_iter().zip(files).filter_map(|(key, file)| Some((key, file?)))
     }
 
     /// How long a node counts as being there.
@@ -145,6 +176,14 @@ impl Fleet {
         }
         if self.url.is_some() && self.node.is_none() {
             return Some(("node", "[fleet] needs \"node\", what this daemon is called in it"));
+        }
+        let is_beyond = |address: &String| Address::parse(address).is_ok_and(|address| !address.is_here());
+        if self.peer_ca.is_none() && self.address.as_ref().is_some_and(is_beyond) {
+            return Some((
+                "peer_ca",
+                "[fleet] needs \"peer_ca\" with an \"address\" beyond loopback, by which the certificates of other nodes are checked: the tokens \
+                 of callers go there; name a PEM file with the authority of the nodes, or give \"system\" to trust all that the system trusts",
+            ));
         }
         if self.lease().is_none() {
             return Some((
@@ -196,18 +235,13 @@ fn prefix<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
 
 fn own_address<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     text(from, "the URL of this daemon", |text| {
-        let address = Address::parse(text).map_err(|error| error.to_string())?;
-        match &address {
-            Address::Tcp { tls, .. } if *tls || address.is_here() => Ok(Some(address.to_string())),
-            Address::Tcp { .. } => {
-                Err("beyond loopback nodes speak https: tokens would go over the network as they are"
-                    .to_owned())
-            }
-            Address::Unix(_) | Address::Local(_) => {
-                Err("other nodes need a URL such as https://HOST:PORT".to_owned())
-            }
-        }
+        Address::of_node(text).map(|address| Some(address.to_string()))
     })
+}
+
+fn peer_ca<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PeerCa>, D::Error> {
+    let file = file(from)?;
+    Ok(file.map(|file| if file.as_os_str() == SYSTEM { PeerCa::System } else { PeerCa::File(file) }))
 }
 
 #[cfg(test)]
@@ -226,6 +260,9 @@ mod tests {
         assert_eq!(read(""), Ok(()));
         assert_eq!(read(node), Ok(()));
         assert_eq!(read(&format!("{node}address = \"http://127.0.0.1:1\"")), Ok(()));
+        for ca in ["peers.pem", "system"] {
+            assert_eq!(read(&format!("{node}address = \"https://a.example\"\npeer_ca = \"{ca}\"")), Ok(()));
+        }
         for (wrong, says) in [
             ("node = \"a\"", "needs \"url\""),
             ("url = \"nats://a:1\"", "needs \"node\""),
@@ -237,6 +274,8 @@ mod tests {
             ("partition = \"both\"", "expected `local` or `failover`"),
             (&format!("{node}address = \"http://192.0.2.1:1\""), "https"),
             (&format!("{node}address = \"unix:/run/acpd.sock\""), "https://HOST:PORT"),
+            (&format!("{node}address = \"https://a.example\""), "needs \"peer_ca\""),
+            (&format!("{node}address = \"https://a.example\"\npeer_ca = \"\""), "leave the key out"),
             (&format!("{node}lease = \"9s\""), "three times"),
             (&format!("{node}tls_cert = \"a\""), "go together"),
             (&format!("{node}replicas = 6"), "1 to 5"),

@@ -107,7 +107,7 @@ impl Config {
         let directory = file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
         let (server, client) = (&mut config.server, &mut config.client);
         let given = [&mut server.tls_cert, &mut server.tls_key, &mut client.token_file, &mut client.ca];
-        for given in given.into_iter().chain(config.fleet.files()).flatten() {
+        for given in given.into_iter().flatten().chain(config.fleet.files()) {
             let in_home = given.strip_prefix("~").ok().and_then(|below| Some(sources.home()?.join(below)));
             *given = in_home.unwrap_or_else(|| directory.join(&given));
         }

@@ -31,7 +31,7 @@ pub(crate) struct Listing {
     pub(crate) sessions: Vec<Session>,
     /// There are more.
     pub(crate) more: bool,
-    /// What it has of other nodes may be old, because the engine of the fleet does not answer.
+    /// What it has of other nodes may be old, or lack some.
     pub(crate) stale: bool,
     /// The daemon's name in its fleet.
     pub(crate) here: Option<String>,

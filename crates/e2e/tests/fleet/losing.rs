@@ -80,6 +80,15 @@ fn a_node_that_is_gone_for_good_is_removed() {
     }
 }
 
+/// Whether each thread of a process is stopped.
+fn stands_still(pid: u32) -> bool {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("it lives");
+    let states = tasks.map(|task| std::fs::read_to_string(task.expect("readable").path().join("stat")));
+    states
+        .map_while(Result::ok)
+        .all(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T')))
+}
+
 // design fleet: a node that is stopped takes connections and says nothing; what asks for it is answered all the same
 #[test]
 fn a_node_that_is_stopped_holds_up_no_other() {
@@ -93,6 +102,8 @@ fn a_node_that_is_stopped_holds_up_no_other() {
     assert_eq!(b.get(&format!("/v1/sessions/{stopped}")).status, 200);
     let mut events = b.events(&stopped);
     a.daemon.signal(Signal::STOP);
+    // On a busy machine a thread may answer before the one runs that takes the signal.
+    until("all of it stands still", || stands_still(a.daemon.pid()).then_some(()));
     let (status, problem) = answered(b, "GET", &format!("/v1/sessions/{stopped}"));
     assert_eq!((status, &problem["node"]), (503, &json!("a")), "{problem}");
     assert_eq!(answered(b, "GET", &format!("/v1/sessions/{other}")).0, 200);

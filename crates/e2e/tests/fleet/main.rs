@@ -3,6 +3,7 @@
 mod access;
 mod acp;
 mod archive;
+mod believing;
 mod commands;
 mod doors;
 mod failover;
@@ -10,4 +11,5 @@ mod keys;
 mod losing;
 mod nodes;
 mod placing;
+mod unheard;
 mod upgrading;

@@ -33,17 +33,22 @@ impl Fleet {
 
     /// The same with more in the section of the fleet.
     pub(crate) fn start_with(names: &[(&'static str, &str)], section: &str) -> Self {
-        Self::begin(names, "0s", section)
+        Self::begin(NatsServer::start(), names, "0s", section)
     }
 
     /// The same with agents that outlive their daemons for so long.
     pub(crate) fn start_kept(names: &[&'static str], keep: &str, section: &str) -> Self {
         let names: Vec<_> = names.iter().map(|name| (*name, "")).collect();
-        Self::begin(&names, keep, section)
+        Self::begin(NatsServer::start(), &names, keep, section)
     }
 
-    fn begin(names: &[(&'static str, &str)], keep: &str, section: &str) -> Self {
-        let server = NatsServer::start();
+    /// All that can be said of it.
+    pub(crate) fn begin(
+        server: NatsServer,
+        names: &[(&'static str, &str)],
+        keep: &str,
+        section: &str,
+    ) -> Self {
         let start = |name, more| Node::start(&server, name, keep, (more, section));
         let nodes: Vec<Node> = names.iter().map(|(name, more)| start(name, more)).collect();
         let fleet = Self { nodes, server };

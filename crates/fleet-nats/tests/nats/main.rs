@@ -8,6 +8,7 @@ mod battery;
 mod cluster;
 mod every_engine;
 mod losing;
+mod payload;
 mod server;
 mod setting_up;
 mod watching;

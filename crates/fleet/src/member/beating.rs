@@ -31,6 +31,18 @@ impl Member {
         }
     }
 
+    /// Says that this node leaves, and that the directory has all that it has. Those that do not hear it wait for it to come back.
+    pub(super) async fn say_that_it_leaves(&self) {
+        let (record, expected) = {
+            let mut me = self.shared.me.lock();
+            me.record.left = true;
+            (me.record.clone(), me.revision.map_or(Expected::Nothing, Expected::Unchanged))
+        };
+        if let Ok(revision) = self.shared.engine.put_node(&record, expected).await {
+            self.shared.me.lock().revision = Some(revision);
+        }
+    }
+
     async fn beat_once(&self) -> Result<(), String> {
         let engine = &self.shared.engine;
         if !self.may_join().await? {

@@ -1,9 +1,9 @@
 //! Writing the own sessions into the directory.
 
 use super::{Local, Member};
-use crate::engine::{EngineError, Expected};
+use crate::engine::{EngineError, Expected, Revision};
 use crate::published::Row;
-use crate::record::SessionRecord;
+use crate::record::{SessionRecord, fitted};
 use acpd_record::SessionId;
 use futures_util::{StreamExt, stream};
 use std::collections::BTreeSet;
@@ -21,6 +21,8 @@ const LOOK_EVERY: u32 = 4;
 const LAST_WORDS: Duration = Duration::from_secs(3);
 /// Entries that are written at a time.
 const AT_ONCE: usize = 32;
+/// The most bytes of what an entry says of a session: each node keeps those of all.
+const ENTRY: usize = 32 * 1024;
 
 impl Member {
     /// Writes what changes of the own sessions.
@@ -54,6 +56,9 @@ impl Member {
                 continue;
             }
             self.write().await;
+            if !self.is_stale() && self.shared.published.lock().is_listed() {
+                self.change(|record| record.incomplete = false);
+            }
             self.settle(over).await;
             if let Some(there) = there {
                 self.remove(&there).await;
@@ -61,21 +66,32 @@ impl Member {
         }
     }
 
-    fn learn(&self, row: Row) {
+    fn learn(&self, mut row: Row) {
         let session = row.session.clone();
-        let mut published = self.shared.published.lock();
-        published.is_now(row);
-        if !published.knows_entry(&session) {
-            let me = self.me();
-            let watched = self.shared.directory.read();
-            if let Some((record, revision)) = watched.directory.session(&session) {
-                published.found(record, revision, &me);
-            }
+        row.info = fitted(row.info, ENTRY.min(self.shared.engine.most_bytes() / 2));
+        let entry = {
+            let mut published = self.shared.published.lock();
+            published.is_now(row);
+            let entry = self
+                .shared
+                .directory
+                .read()
+                .directory
+                .session(&session)
+                .map(|(record, at)| (Arc::clone(record), at));
+            entry.filter(|_| !published.knows_entry(&session))
+        };
+        let Some((record, revision)) = entry else { return };
+        self.hear_of_own(&record, revision);
+        if record.node_id == self.me().id && !record.taking_up {
+            drop(record);
+            self.shared.directory.write().directory.drop_info(&session);
         }
     }
 
     /// Waits until the fleet knows of the own sessions what there is now, as far as the engine lets it within moments.
-    pub(super) async fn tell_all(&self) {
+    /// Returns whether it does.
+    pub(super) async fn tell_all(&self) -> bool {
         let mut passes = self.shared.passes.subscribe();
         self.shared.is_leaving.store(true, Ordering::Relaxed);
         let told = async {
@@ -88,41 +104,75 @@ impl Member {
                 let _passed = passes.changed().await;
             }
         };
-        if tokio::time::timeout(LAST_WORDS, told).await.is_err() {
+        let is_told = tokio::time::timeout(LAST_WORDS, told).await.is_ok();
+        if !is_told {
             tracing::debug!("the fleet was not told all of the sessions of this node");
         }
+        is_told && !self.is_stale()
     }
 
+    /// Writes what is due, in batches. What the engine does not take is passed over; it ends where the engine does not answer.
     async fn write(&self) {
-        let (me, engine) = (self.me(), &self.shared.engine);
-        let put = |(record, expected): (SessionRecord, Expected)| async move {
-            let put = engine.put_session(&record, expected).await;
-            let found = match &put {
-                Err(EngineError::Conflict) => Some(engine.session(&record.session).await),
-                _ => None,
-            };
-            (record, put, found)
-        };
         let is_leaving = self.shared.is_leaving.load(Ordering::Relaxed);
         let heartbeat = if is_leaving { Duration::ZERO } else { self.shared.lease.heartbeat() };
-        let due = self.shared.published.lock().due(&me, self.now(), heartbeat);
-        let mut writing = std::pin::pin!(stream::iter(due).map(put).buffer_unordered(AT_ONCE));
-        while let Some((record, put, found)) = writing.next().await {
-            match (put, found) {
-                (Ok(revision), _) => self.shared.published.lock().wrote(record, revision, self.now()),
-                (_, Some(Ok(Some((found, revision))))) => {
-                    if found.node_id != me.id {
-                        tracing::warn!(session = %record.session, node = %found.node, "another node owns this session");
-                    }
-                    self.found(&found, revision);
-                }
-                (_, Some(Ok(None))) => self.shared.published.lock().missing(&record.session),
-                // The engine does not answer: it is tried again when this node is heard again.
-                (Err(error), _) => {
-                    tracing::debug!(session = %record.session, %error, "the directory is behind");
+        loop {
+            let due = self.shared.published.lock().due(&self.me(), self.now(), heartbeat);
+            let mut writing =
+                std::pin::pin!(stream::iter(due).map(|due| self.put(due)).buffer_unordered(AT_ONCE));
+            let (mut is_going_on, mut failures) = (false, 0);
+            while let Some(is_written) = writing.next().await {
+                is_going_on |= is_written;
+                failures = if is_written { 0 } else { failures + 1 };
+                if failures >= AT_ONCE || self.is_stale() {
                     return;
                 }
             }
+            if !is_going_on {
+                return;
+            }
+        }
+    }
+
+    /// Writes an entry; whether it was written.
+    async fn put(&self, (record, expected): (SessionRecord, Expected)) -> bool {
+        let (engine, session) = (&self.shared.engine, &record.session);
+        let error = match engine.put_session(&record, expected).await {
+            Ok(revision) => {
+                self.shared.published.lock().wrote(record, revision, self.now());
+                return true;
+            }
+            Err(error) => error,
+        };
+        let error = match error {
+            EngineError::Conflict => match engine.session(session).await {
+                Ok(found) => {
+                    self.found_instead(session, found);
+                    return false;
+                }
+                Err(error) => error,
+            },
+            error => error,
+        };
+        let (now, lease) = (self.now(), self.shared.lease);
+        if let EngineError::Refused(reason) = error {
+            self.shared.refused_entries.fetch_add(1, Ordering::Relaxed);
+            if self.shared.published.lock().refused(session, now, lease.lease()) {
+                tracing::warn!(%session, reason, "the directory does not take the entry of a session: other nodes do not see it as it is");
+            }
+        } else {
+            // It is tried again when this node is heard again.
+            self.shared.published.lock().failed(session, now, lease.heartbeat());
+            tracing::debug!(%session, %error, "the directory is behind");
+        }
+        false
+    }
+
+    /// The directory has something else of a session than was expected.
+    fn found_instead(&self, session: &SessionId, found: Option<(SessionRecord, Revision)>) {
+        let Some((found, revision)) = found else { return self.shared.published.lock().missing(session) };
+        self.found(&found, revision);
+        if found.node_id != self.me().id && !self.shared.published.lock().keeps(session) {
+            tracing::warn!(%session, node = %found.node, "another node owns this session");
         }
     }
 

@@ -37,6 +37,21 @@ struct Carried(Box<dyn PeerStream>);
 #[derive(Clone)]
 pub(crate) struct PeerClient(Client<Connector, Body>);
 
+/// Why a node has not answered.
+#[derive(Debug)]
+pub(crate) struct PeerError {
+    /// In one line.
+    pub(crate) reason: String,
+    /// There was no connection, so nothing of the request was sent.
+    pub(crate) is_unsent: bool,
+}
+
+impl PeerError {
+    fn lost(reason: &str) -> Self {
+        Self { reason: reason.to_owned(), is_unsent: false }
+    }
+}
+
 impl PeerClient {
     pub(crate) fn new(dial: Arc<dyn Dial>) -> Self {
         let mut client = Client::builder(TokioExecutor::new());
@@ -47,29 +62,31 @@ impl PeerClient {
     /// Sends a request, whose address is a path, to the node at `address`; the head of its answer.
     ///
     /// # Errors
-    /// Why there is none, in one line.
+    /// Why there is none.
     pub(crate) async fn send(
         &self,
         address: &str,
         mut request: Request<Body>,
-    ) -> Result<Response<Body>, String> {
+    ) -> Result<Response<Body>, PeerError> {
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
-        *request.uri_mut() = format!("{address}{path}")
-            .parse::<Uri>()
-            .map_err(|error| format!("its address is none: {error}"))?;
-        self.0.request(request).await.map(|answer| answer.map(Body::new)).map_err(|error| chain(&error))
+        *request.uri_mut() = format!("{address}{path}").parse::<Uri>().map_err(|error| PeerError {
+            reason: format!("its address is none: {error}"),
+            is_unsent: true,
+        })?;
+        let answer = self.0.request(request).await.map(|answer| answer.map(Body::new));
+        answer.map_err(|error| PeerError { reason: chain(&error), is_unsent: error.is_connect() })
     }
 
     /// Asks a node whether it lives.
     ///
     /// # Errors
-    /// Why it counts as gone, in one line.
-    pub(crate) async fn lives(&self, address: &str) -> Result<(), String> {
+    /// Why it counts as gone. What was sent before may have been done.
+    pub(crate) async fn lives(&self, address: &str) -> Result<(), PeerError> {
         let mut request = Request::new(Body::empty());
         *request.uri_mut() = Uri::from_static("/v1/health");
         match tokio::time::timeout(LIFE, self.send(address, request)).await {
-            Ok(answer) => answer.map(drop),
-            Err(_) => Err("it takes connections and says nothing".to_owned()),
+            Ok(answer) => answer.map(drop).map_err(|error| PeerError { is_unsent: false, ..error }),
+            Err(_) => Err(PeerError::lost("it takes connections and says nothing")),
         }
     }
 }

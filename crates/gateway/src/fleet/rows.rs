@@ -8,6 +8,7 @@ use acpd_fleet::Owned;
 use acpd_host::{SessionSummary, is_known_by};
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// A session in a list.
 #[derive(Debug, Serialize)]
@@ -54,13 +55,13 @@ impl Listed {
 }
 
 impl Fleet {
-    /// A page of `own` sessions, which has as many as are needed if there are, with those of other nodes.
-    pub(crate) fn listed(
+    /// The first sessions of other nodes in a page, as many as are needed. They are looked up before those of this node: what moves
+    /// here meanwhile is in both, not in neither.
+    pub(crate) fn others(
         &self,
-        own: Vec<SessionSummary>,
         (filter, after, needed): (&Filter, Option<&(i64, String)>, u32),
         identity: &Identity,
-    ) -> Vec<Listed> {
+    ) -> Vec<Owned> {
         let needed = usize::try_from(needed).unwrap_or(usize::MAX);
         let after = after.map(|(changed_ms, id)| order(*changed_ms, id));
         let is_meant = |owned: &Owned| {
@@ -71,12 +72,21 @@ impl Fleet {
         others.sort_unstable_by(|a, b| order_of(a).cmp(&order_of(b)));
         // Only those of the page are written out.
         others.truncate(needed);
+        others
+    }
+
+    /// A page of `own` sessions, which has as many as are needed if there are, with those of other nodes, each once.
+    pub(crate) fn listed(&self, own: Vec<SessionSummary>, others: &[Owned], needed: u32) -> Vec<Listed> {
+        let own_ids: BTreeSet<&str> = own.iter().map(|summary| summary.id.as_str()).collect();
+        let others = others.iter().filter(|owned| !own_ids.contains(owned.session.session.as_str()));
+        let others: Vec<_> = others.map(Listed::of).collect();
         let here = self.here();
         let own = own.into_iter().map(|mut summary| {
             summary.history.node = Some(here.clone());
             Listed::Own(Box::new(summary))
         });
-        page(others.iter().map(Listed::of).chain(own).collect(), needed)
+        let needed = usize::try_from(needed).unwrap_or(usize::MAX);
+        page(others.into_iter().chain(own).collect(), needed)
     }
 }
 

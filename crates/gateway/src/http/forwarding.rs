@@ -4,6 +4,7 @@
 //! from what does not exist; a node that does not answer is said so within seconds, however long an answer may take of one that
 //! lives. Not here: what exists for whom (`fleet.rs`).
 
+use super::forwarded_headers::passed_back;
 use super::forwarded_stream::forwarded;
 use super::guard::token_in_protocol;
 use super::problem::{Kind, Problem};
@@ -11,7 +12,7 @@ use super::rest::check_scope;
 use super::settings::Shared;
 use super::sse::Sse;
 use super::tokens::{fingerprint, hash_token};
-use crate::fleet::{ASK_AFTER, FORWARDED_BY, Fleet, PeerClient, exists_for, exists_for_token};
+use crate::fleet::{ASK_AFTER, FORWARDED_BY, Fleet, PeerClient, PeerError, exists_for, exists_for_token};
 use crate::identity::{Identity, Scope};
 use acpd_fleet::{NodeName, NodeRecord, Owned};
 use acpd_record::SessionId;
@@ -97,7 +98,7 @@ pub(super) async fn forward(State(shared): State<Arc<Shared>>, request: Request,
             answer
         }
         Some(Ok(Way::Node(node))) => {
-            send(fleet, node, parts, body).await.unwrap_or_else(IntoResponse::into_response)
+            send(fleet, node, parts, body).await.unwrap_or_else(|why| why.problem.into_response())
         }
     }
 }
@@ -177,14 +178,27 @@ fn elsewhere(
 fn not_yet_here(fleet: &Fleet, is_sure: bool, (target, identity): &(Target, Identity)) -> Option<Problem> {
     let Target::Session(id) = target else { return None };
     if !is_sure {
-        let detail = "it is not on this node, which does not know now what its fleet has; nothing was done";
-        let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, Kind::NoFleet, detail);
-        return Some(problem.with(header::RETRY_AFTER, HeaderValue::from_static("5")).about(id.as_str()));
+        return Some(unknown_for_now(fleet).about(id.as_str()));
     }
     let owned = fleet.member.taking_up(id).filter(|owned| exists_for(owned, identity))?;
     let detail =
         "this node takes it up from one that is lost, and does not have all of it yet; nothing was done";
     Some(Problem::busy(detail).about(id.as_str()).on(&owned.session.node))
+}
+
+/// That a session is on no node that is heard, and may be there all the same.
+fn unknown_for_now(fleet: &Fleet) -> Problem {
+    if let Some(node) = fleet.unheard().filter(|_| !fleet.member.is_stale()) {
+        let since = crate::fleet::gone_since(&node).unwrap_or_default();
+        let node = node.record.name;
+        let detail = format!(
+            "it is on no node that is heard, and may be on node {node}, which cannot be reached since {since}; nothing was done"
+        );
+        return unreachable(&node, detail);
+    }
+    let detail = "it is not on this node, which does not know now what its fleet has; nothing was done";
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, Kind::NoFleet, detail)
+        .with(header::RETRY_AFTER, HeaderValue::from_static("5"))
 }
 
 /// Whether a session exists for the token that the caller has for its node.
@@ -212,24 +226,39 @@ pub(super) fn unreachable(node: &NodeName, detail: String) -> Problem {
         .with(header::RETRY_AFTER, HeaderValue::from_static("5"))
 }
 
-/// Has another node create a session.
+/// Has another node create a session. The error says whether the node was reached at all.
 pub(super) async fn create(
     fleet: &Fleet,
     node: NodeRecord,
     headers: &HeaderMap,
     body: Bytes,
-) -> Result<Response, Problem> {
+) -> Result<Response, NotSent> {
     let request = http::Request::post("/v1/sessions").body(()).unwrap_or_default();
     let (mut parts, ()) = request.into_parts();
     parts.headers = headers.clone();
     send(fleet, node, parts, body.into()).await
 }
 
-async fn send(fleet: &Fleet, node: NodeRecord, mut parts: Parts, body: Body) -> Result<Response, Problem> {
+/// Why a request has no answer of another node.
+pub(super) struct NotSent {
+    pub(super) problem: Problem,
+    /// Nothing of it has left this node.
+    pub(super) is_undone: bool,
+}
+
+impl From<NotSent> for Problem {
+    fn from(why: NotSent) -> Self {
+        why.problem
+    }
+}
+
+async fn send(fleet: &Fleet, node: NodeRecord, mut parts: Parts, body: Body) -> Result<Response, NotSent> {
+    let undone = |problem: Problem| NotSent { problem, is_undone: true };
     let Some(address) = node.address.clone() else {
         let detail =
             format!("node {}, which has it, has no `address` in its [fleet]; ask it there", node.name);
-        return Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, Kind::NotHere, detail).on(&node.name));
+        let problem = Problem::new(StatusCode::MISDIRECTED_REQUEST, Kind::NotHere, detail);
+        return Err(undone(problem.on(&node.name)));
     };
     if let Some(token) = parts.headers.remove(THERE) {
         parts.headers.insert(header::AUTHORIZATION, token);
@@ -237,17 +266,23 @@ async fn send(fleet: &Fleet, node: NodeRecord, mut parts: Parts, body: Body) -> 
     let only_reads = matches!(parts.method, Method::GET | Method::HEAD);
     let has_token = parts.headers.contains_key(header::AUTHORIZATION);
     let request = request(&fleet.member.me().name, parts, body);
-    let answer = answered(&fleet.peers, &address, request).await.map_err(|reason| {
-        let done = if only_reads { "" } else { "; whether the request was done there is not known" };
-        let detail = format!("node {} does not answer ({reason}){done}", node.name);
-        unreachable(&node.name, detail)
-    })?;
+    let answer =
+        answered(&fleet.peers, &address, request).await.map_err(|PeerError { reason, is_unsent }| {
+            let done = match (only_reads, is_unsent) {
+                (true, _) => "",
+                (false, true) => "; nothing was done",
+                (false, false) => "; whether the request was done there is not known",
+            };
+            let detail = format!("node {} does not answer ({reason}){done}", node.name);
+            NotSent { problem: unreachable(&node.name, detail), is_undone: is_unsent }
+        })?;
     if answer.status() == StatusCode::UNAUTHORIZED && !has_token {
         let detail = format!(
             "it is on node {}, where a token of that node is needed: set ACPD_TOKEN, or Acpd-Authorization: Bearer TOKEN",
             node.name
         );
-        return Err(Problem::new(StatusCode::UNAUTHORIZED, Kind::Unauthorized, detail).on(&node.name));
+        let problem = Problem::new(StatusCode::UNAUTHORIZED, Kind::Unauthorized, detail);
+        return Err(undone(problem.on(&node.name)));
     }
     Ok(response(fleet, node.name, answer))
 }
@@ -291,7 +326,7 @@ fn passed_on(mut headers: HeaderMap) -> HeaderMap {
 }
 
 /// The head of an answer. While there is none the node is asked whether it lives.
-async fn answered(peers: &PeerClient, address: &str, request: Request) -> Result<Response, String> {
+async fn answered(peers: &PeerClient, address: &str, request: Request) -> Result<Response, PeerError> {
     let mut answer = std::pin::pin!(peers.send(address, request));
     loop {
         match tokio::time::timeout(ASK_AFTER, &mut answer).await {
@@ -307,7 +342,7 @@ async fn answered(peers: &PeerClient, address: &str, request: Request) -> Result
 /// What goes back. A stream ends when its node is lost, so that the caller comes again.
 fn response(fleet: &Fleet, node: NodeName, answer: Response) -> Response {
     let (mut parts, body) = answer.into_parts();
-    parts.headers = passed_on(parts.headers);
+    parts.headers = passed_back(parts.status, &parts.headers);
     if let Ok(name) = HeaderValue::from_str(node.as_str()) {
         parts.headers.insert(NODE, name);
     }

@@ -199,7 +199,7 @@ impl Upstream {
                         frame = stream.next() => frame,
                         lives = fleet.peers.lives(&self.to.address) => match lives {
                             Ok(()) => continue,
-                            Err(reason) => return Err(Loss::Lost(reason).into()),
+                            Err(error) => return Err(Loss::Lost(error.reason).into()),
                         },
                     }
                 }

@@ -452,7 +452,7 @@ class Node(Model):
     """
     version: str
     """
-    Its version of acpd.
+    Its version of acpd; empty where this daemon has not heard it.
     """
     labels: list[str]
     """
@@ -495,7 +495,7 @@ class Nodes(Model):
 
     nodes: list[Node]
     """
-    All that were heard of since this daemon began, by name.
+    All that were heard of since this daemon began, and those that the sessions of the fleet name as their owners, by name.
     """
     stale: bool
     """
@@ -2052,7 +2052,7 @@ class SessionsPage(Model):
     """
     stale: bool | None = None
     """
-    Whether what it has of other nodes may be old, because the fleet's engine does not answer; not there without a fleet.
+    Whether what it has of other nodes may be old, or lack some: the fleet's engine does not answer, a node is not heard, or has not told all that it has; not there without a fleet.
     """
     here: str | None = None
     """

@@ -1044,7 +1044,7 @@ export interface components {
             readonly here: boolean;
             /** @description Where other nodes reach it. */
             readonly address?: string;
-            /** @description Its version of acpd. */
+            /** @description Its version of acpd; empty where this daemon has not heard it. */
             readonly version: string;
             /** @description What its operator says of it. */
             readonly labels: readonly string[];
@@ -1077,7 +1077,7 @@ export interface components {
         };
         /** @description The nodes of a fleet. */
         readonly Nodes: {
-            /** @description All that were heard of since this daemon began, by name. */
+            /** @description All that were heard of since this daemon began, and those that the sessions of the fleet name as their owners, by name. */
             readonly nodes: readonly components["schemas"]["Node"][];
             /** @description Whether this may be old, because the engine does not answer. */
             readonly stale: boolean;
@@ -1635,7 +1635,7 @@ export interface components {
             readonly sessions: readonly components["schemas"]["Session"][];
             /** @description Where the next page begins; not there on the last one. */
             readonly nextCursor?: string;
-            /** @description Whether what it has of other nodes may be old, because the fleet's engine does not answer; not there without a fleet. */
+            /** @description Whether what it has of other nodes may be old, or lack some: the fleet's engine does not answer, a node is not heard, or has not told all that it has; not there without a fleet. */
             readonly stale?: boolean;
             /** @description The name of the node that has answered, for `node`; not there without a fleet. */
             readonly here?: string;

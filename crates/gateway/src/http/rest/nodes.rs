@@ -17,7 +17,7 @@ use std::sync::Arc;
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Nodes {
-    /// All that were heard of since this daemon began, by name.
+    /// All that were heard of since this daemon began, and those that the sessions of the fleet name as their owners, by name.
     nodes: Vec<Node>,
     /// Whether this may be old, because the engine does not answer.
     stale: bool,
@@ -38,7 +38,7 @@ pub(super) struct Node {
     here: bool,
     /// Where other nodes reach it.
     address: Option<String>,
-    /// Its version of acpd.
+    /// Its version of acpd; empty where this daemon has not heard it.
     version: String,
     /// What its operator says of it.
     labels: Vec<String>,
@@ -143,6 +143,16 @@ fn may_remove(fleet: &Fleet, name: &NodeName, identity: &Identity, headers: &Hea
     let print = there.as_deref().or(identity.fingerprint());
     if print.is_some_and(|print| seers.iter().any(|seer| seer == print)) {
         return true;
+    }
+    let not_heard = |sight: &Sight| sight.record.version.is_empty();
+    if fleet.member.node(name).is_none_or(|sight| not_heard(&sight)) {
+        // Which tokens see its sessions is not known any more: those that see all at each node that is there.
+        let mut there = fleet.member.nodes().into_iter().filter(|sight| sight.gone_for.is_none());
+        let sees_all =
+            |sight: Sight| sight.record.seers.iter().any(|seer| print.is_some_and(|print| seer == print));
+        if there.all(sees_all) {
+            return true;
+        }
     }
     // It has no tokens.
     let is_a_token_s = |owned: &Owned| owned.session.node == *name && owned.session.creator.is_some();

@@ -52,9 +52,9 @@ pub(super) async fn created_before(
     }
     let OfNode { node, unreachable_since, .. } = of_node(&owned);
     Keyed::There(match (owned.node, unreachable_since) {
-        (Some(node), None) => {
-            forwarding::create(fleet, NodeRecord::clone(&node), headers, body.clone()).await
-        }
+        (Some(node), None) => forwarding::create(fleet, NodeRecord::clone(&node), headers, body.clone())
+            .await
+            .map_err(Problem::from),
         (_, since) => {
             let since = since.map(|since| format!(" since {since}")).unwrap_or_default();
             let detail = format!(
@@ -65,8 +65,8 @@ pub(super) async fn created_before(
     })
 }
 
-/// The answer of another node, if one is to create the session. A node that refuses is followed by the next; one that does not
-/// answer is not, since it may have created the session.
+/// The answer of another node, if one is to create the session. A node that refuses, or to which there is no connection, is followed by
+/// the next; one that does not answer is not, since it may have created the session.
 pub(super) async fn elsewhere(
     shared: &Shared,
     headers: &HeaderMap,
@@ -101,7 +101,8 @@ pub(super) async fn elsewhere(
         match forwarding::create(fleet, node, headers, body.clone()).await {
             Ok(answer) if answer.status() != StatusCode::SERVICE_UNAVAILABLE => return Some(Ok(answer)),
             Ok(refused) => last = Some(Ok(refused)),
-            Err(unknown) => return Some(Err(unknown)),
+            Err(why) if why.is_undone => last = Some(Err(why.problem)),
+            Err(why) => return Some(Err(why.problem)),
         }
     }
     last.or_else(|| Some(Err(none(&"no node is left"))))

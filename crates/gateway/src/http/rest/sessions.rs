@@ -61,7 +61,8 @@ pub(super) struct SessionsPage {
     /// Where the next page begins; not there on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
-    /// Whether what it has of other nodes may be old, because the fleet's engine does not answer; not there without a fleet.
+    /// Whether what it has of other nodes may be old, or lack some: the fleet's engine does not answer, a node is not heard, or has not told
+    /// all that it has; not there without a fleet.
     #[serde(skip_serializing_if = "Option::is_none")]
     stale: Option<bool>,
     /// The name of the node that has answered, for `node`; not there without a fleet.

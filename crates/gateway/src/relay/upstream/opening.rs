@@ -27,7 +27,8 @@ pub(super) async fn open(access: &FleetAccess, to: &To) -> Result<Socket, Loss> 
     let key = generate_key();
     let request =
         request(access, to, &key).ok_or_else(|| Loss::NoAnswer("its address is none".to_owned()))?;
-    let mut answer = access.fleet.peers.send(&to.address, request).await.map_err(Loss::NoAnswer)?;
+    let sent = access.fleet.peers.send(&to.address, request).await;
+    let mut answer = sent.map_err(|error| Loss::NoAnswer(error.reason))?;
     match answer.status() {
         StatusCode::SWITCHING_PROTOCOLS => {}
         StatusCode::UNAUTHORIZED => return Err(Loss::Token { given: access.token.is_some() }),
