@@ -96,7 +96,11 @@ impl Host {
             agent.keep(native.as_json(), &KeptRun { setup, client: (&*run.client).into(), turns: turns.0 });
         }
         let (session, scope, task) = self.assemble(id, agent, appender, run, bound).await;
-        self.start(session, &scope, task).await
+        let session = self.start(session, &scope, task).await?;
+        if session.is_movable() {
+            self.shared.fleet.deadlines.begin(session.agent());
+        }
+        Ok(session)
     }
 
     /// Puts a run together whose session is bound to its agent.
