@@ -83,6 +83,8 @@ fn a_session_of_a_killed_node_goes_on_at_another() {
         (&json!("ended"), &json!("daemon_lost"))
     );
     resume(other, &session, "say the last words");
+    // A turn of the history ended before.
+    until("its words are there", || said(&events(other, &session)).contains("last words").then_some(()));
     let goes_on = archived(taker, other, &session);
     assert!(goes_on[..here.len()] == here[..]);
     assert!(said(&goes_on).contains("last words"), "{}", said(&goes_on));

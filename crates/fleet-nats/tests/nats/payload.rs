@@ -34,7 +34,7 @@ async fn what_is_written_fits_the_server() {
     let refused = one.append(&record.session, long, behind).await;
     assert!(matches!(refused, Err(EngineError::Refused(_))), "{refused:?}");
     let mut entry = record.clone();
-    entry.info = json!({"title": "t".repeat(most)});
+    entry.info = json!({"title": "t".repeat(2 * most)});
     let refused = one.put_session(&entry, Expected::Nothing).await;
     assert!(matches!(refused, Err(EngineError::Refused(_))), "{refused:?}");
     one.put_session(&record, Expected::Nothing).await.expect("the connection is as it was");

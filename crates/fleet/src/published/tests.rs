@@ -1,3 +1,5 @@
+//! What is due for the directory and the archive, and whose a session is.
+
 use super::*;
 use crate::record::{Epoch, NodeId};
 use serde_json::json;
