@@ -2,7 +2,7 @@
 
 use acpd_gateway::local_socket_path;
 use http::Uri;
-use http::uri::Scheme;
+use http::uri::{Authority, Scheme};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::fmt;
 use std::path::PathBuf;
@@ -25,6 +25,28 @@ pub(crate) enum AddressError {
     /// `unix:` and nothing.
     #[error("a path has to follow on \"unix:\"")]
     NoPath,
+    /// A colon behind the host, and no port.
+    #[error("the port has to be a number from 1 to 65535")]
+    Port,
+}
+
+/// The port of a URL's host, if it has one.
+///
+/// # Errors
+/// When it is none: [`Uri`] takes anything that looks like one.
+pub(crate) fn port_of(authority: &Authority) -> Result<Option<u16>, AddressError> {
+    match authority.port() {
+        Some(port) if port.as_u16() > 0 => Ok(Some(port.as_u16())),
+        None if authority.as_str().ends_with(authority.host()) => Ok(None),
+        _ => Err(AddressError::Port),
+    }
+}
+
+/// Whether a text is the part of a URL that names a host, perhaps with a port, and no user.
+pub(crate) fn is_host_and_port(text: &str) -> bool {
+    let authority =
+        Some(text).filter(|text| !text.contains('@')).and_then(|text| text.parse::<Authority>().ok());
+    authority.is_some_and(|authority| !authority.host().is_empty() && port_of(&authority).is_ok())
 }
 
 /// The address of a daemon.
@@ -78,13 +100,7 @@ impl Address {
         if host.is_empty() {
             return Err(AddressError::NoUrl);
         }
-        let port = match authority.port() {
-            Some(port) => port.as_u16(),
-            // The host is followed by a colon and something that is no port.
-            None if authority.as_str().len() > authority.host().len() => return Err(AddressError::NoUrl),
-            None if tls => 443,
-            None => 80,
-        };
+        let port = port_of(authority)?.unwrap_or(if tls { 443 } else { 80 });
         let base = uri.path().trim_end_matches('/').to_owned();
         Ok(Self::Tcp { host: host.to_owned(), port, tls, base })
     }
@@ -192,8 +208,10 @@ mod tests {
             ("localhost:2273", AddressError::NoUrl),
             ("/run/acpd.sock", AddressError::NoUrl),
             ("http://", AddressError::NoUrl),
-            ("http://h:port", AddressError::NoUrl),
-            ("http://h:", AddressError::NoUrl),
+            ("http://h:port", AddressError::Port),
+            ("http://h:", AddressError::Port),
+            ("http://h:99999", AddressError::Port),
+            ("https://[::1]:0/base", AddressError::Port),
             ("ws://h", AddressError::Scheme("ws".to_owned())),
             ("http://me:secret@h", AddressError::TooMuch),
             ("http://h/?token=secret", AddressError::TooMuch),

@@ -23,6 +23,13 @@ pub struct Found {
     pub(crate) row: Option<SessionRow>,
 }
 
+impl Found {
+    /// Whether it has ended, and nothing of it is live or being activated anywhere.
+    pub fn has_ended(&self) -> bool {
+        self.row.as_ref().is_some_and(|row| row.ended && row.owner.is_none())
+    }
+}
+
 impl Host {
     /// A live session, by id.
     ///

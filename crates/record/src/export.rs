@@ -198,8 +198,13 @@ impl ExportHead {
             return Err(WrongLine::new("version", wrong));
         }
         let an_id = "an id of at most 128 ASCII letters, digits, dashes, dots and underscores";
+        let session_id: SessionId = required("sessionId", read.session_id, an_id)?;
+        if SessionId::parse_chosen(session_id.as_str()).is_none() {
+            let wrong = "an id that is not \".\" or \"..\" and does not begin with \"-\" is required";
+            return Err(WrongLine::new("sessionId", wrong));
+        }
         let head = Self {
-            session_id: required("sessionId", read.session_id, an_id)?,
+            session_id,
             agent: required("agent", read.agent, "a string")?,
             cwd: required("cwd", read.cwd, "a string")?,
             created_ms: required("createdMs", read.created_ms, "a number of milliseconds")?,

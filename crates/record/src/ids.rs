@@ -24,6 +24,13 @@ impl SessionId {
         (fits && text.bytes().all(is_plain)).then(|| Self { json: format!("\"{text}\"").into() })
     }
 
+    /// Reads an id that a client chooses. Beside what [`parse`](Self::parse) refuses: `.` and `..`, which clients take out of
+    /// the path of a URL, and what begins with a dash, which is a flag to a command.
+    pub fn parse_chosen(text: &str) -> Option<Self> {
+        let is_name = !matches!(text, "." | "..") && !text.starts_with('-');
+        Self::parse(text).filter(|_| is_name)
+    }
+
     /// The id itself.
     pub fn as_str(&self) -> &str {
         &self.json[1..self.json.len() - 1]
@@ -225,6 +232,25 @@ mod tests {
         for text in ["", "a\"b", "a\\b", "ä", "a b", "a/b", &"x".repeat(129)] {
             assert_eq!(SessionId::parse(text), None, "{text}");
         }
+    }
+
+    // contract 7.3: an id that a client chooses can be written into a URL and behind a command
+    #[test]
+    fn an_id_that_is_chosen_is_a_name() {
+        for (text, is_one) in [
+            (".", false),
+            ("..", false),
+            ("-x", false),
+            ("-", false),
+            ("...", true),
+            ("a..b", true),
+            (".x", true),
+            ("x-", true),
+        ] {
+            assert!(SessionId::parse(text).is_some(), "{text}: it may be there already");
+            assert_eq!(SessionId::parse_chosen(text).is_some(), is_one, "{text}");
+        }
+        assert_eq!(SessionId::parse_chosen("a b"), None);
     }
 
     #[test]

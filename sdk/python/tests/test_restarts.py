@@ -75,6 +75,8 @@ def test_one_stream_outlives_its_daemons(daemon: Daemon) -> None:
             if event.seq in (10, 500):
                 daemon.kill()
                 daemon.start()
+        # Behind the last event there is nothing to follow: the daemon answers 204.
+        assert list(client.events(session.session_id, after=numbers[-1])) == []
     assert numbers == list(range(1, len(numbers) + 1))
     assert len(numbers) > 1000
 

@@ -5,7 +5,7 @@ use super::amounts::{bounded, span};
 use super::described::{Place, Span};
 use super::sections::Timeouts;
 use super::values::{file, labels, text};
-use crate::address::Address;
+use crate::address::{Address, is_host_and_port};
 use acpd_fleet::{Lease, NodeName};
 use acpd_record::Partition;
 use serde::de::Deserializer;
@@ -208,7 +208,7 @@ fn servers<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Erro
     text(from, "the URLs of NATS servers", |text| {
         let is_one = |url: &str| {
             let rest = url.strip_prefix("nats://").or_else(|| url.strip_prefix("tls://"));
-            rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(['/', '@', ' ']))
+            rest.is_some_and(is_host_and_port)
         };
         // What is wrong is not repeated: it may hold a password.
         match text.split(',').all(|url| is_one(url.trim())) {
@@ -267,6 +267,8 @@ mod tests {
             ("node = \"a\"", "needs \"url\""),
             ("url = \"nats://a:1\"", "needs \"node\""),
             ("url = \"nats://me:secret@a:1\"", "not NATS servers"),
+            ("url = \"nats://a:1,nats://b:99999\"", "not NATS servers"),
+            ("url = \"tls://a:0\"", "not NATS servers"),
             ("url = \"http://a:1\"", "not NATS servers"),
             ("node = \"a.b\"", "no name of a node"),
             ("prefix = \"a b\"", "not a prefix"),

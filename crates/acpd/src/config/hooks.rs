@@ -1,6 +1,7 @@
 //! `[[hooks]]`: who outside is told of what happens in sessions. Not here: how.
 
 use super::values::text;
+use crate::address::port_of;
 use http::Uri;
 use serde::de::Deserializer;
 use serde::{Deserialize, Serialize, Serializer};
@@ -68,6 +69,7 @@ impl HookUrl {
                         (secret_env)"
                 .to_owned());
         }
+        uri.authority().map_or(Ok(None), port_of).map_err(|error| format!("is no URL: {error}"))?;
         let is_here = host.eq_ignore_ascii_case("localhost")
             || host.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback());
         match uri.scheme_str() {
@@ -198,6 +200,10 @@ mod tests {
             ("ftp://example.org/", "must be https://"),
             ("/only/a/path", "is no URL"),
             ("https://", "is no URL"),
+            ("http://127.0.0.1:99999/", "is no URL: the port"),
+            ("https://example.org:0/", "is no URL: the port"),
+            ("https://[::1]:x/", "is no URL"),
+            ("https://example.org:", "is no URL: the port"),
             ("", "is no URL"),
         ] {
             match HookUrl::parse(url) {

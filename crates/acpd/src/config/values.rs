@@ -13,6 +13,7 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserializer, Error, SeqAccess, Unexpected, Visitor};
 
 use super::sections::{TokenHash, Variables};
+use crate::address::is_host_and_port;
 
 /// The longest agent or token name, in bytes.
 const LONGEST_NAME: usize = 64;
@@ -250,7 +251,7 @@ pub(super) fn hosts<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D
 pub(super) fn origins<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     let is_origin = |origin: &str| {
         let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(['/', '*', ' ']))
+        rest.is_some_and(|rest| !rest.contains('*') && is_host_and_port(rest))
     };
     let instead = "an origin; write scheme, host and port, such as \"https://acpd.example.org\"";
     list(from, "a list of origins", is_origin, instead)

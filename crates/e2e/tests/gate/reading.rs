@@ -173,7 +173,10 @@ fn a_session_is_shown_with_its_state_and_its_end() {
 /// All events of a stream to its end: id, kind and data.
 fn read(daemon: &Daemon, path: &str, last: Option<&str>) -> Vec<(u64, String, Value)> {
     let headers: Vec<_> = last.map(|last| ("Last-Event-ID", last)).into_iter().collect();
-    let mut events = Http::on(daemon.connect()).events(path, &headers).expect("a stream");
+    let mut events = match Http::on(daemon.connect()).events(path, &headers) {
+        Err(nothing) if nothing.status == 204 => return Vec::new(),
+        events => events.expect("a stream"),
+    };
     for (name, value) in
         [("cache-control", "no-cache"), ("x-accel-buffering", "no"), ("content-type", "text/event-stream")]
     {
@@ -288,6 +291,101 @@ fn wrong_cursors_are_told_apart() {
     let unknown = Http::on(daemon.connect()).events("/v1/sessions/never/events", &[]).expect_err("unknown");
     assert_eq!((unknown.status, &*unknown.problem()), (404, "session_not_found"));
     assert_eq!(unknown.json()["sessionId"], "never");
+    daemon.stop();
+}
+
+/// Every path that takes a POST.
+const POSTED: [&str; 17] = [
+    "/v1/sessions",
+    "/v1/sessions/never/answer",
+    "/v1/sessions/never/cancel",
+    "/v1/sessions/never/close",
+    "/v1/sessions/never/fork",
+    "/v1/sessions/never/prompt",
+    "/v1/sessions/never/resume",
+    "/v1/sessions/never/terminate",
+    "/v1/import",
+    "/v1/prune",
+    "/v1/nodes/never/drain",
+    "/v1/nodes/never/undrain",
+    "/v1/codes",
+    "/v1/open",
+    "/v1/reload",
+    "/v1/handover",
+    "/v2/agents/example/check",
+];
+
+// contract 1.7: no POST takes what a form of a page can send, with a body or without; one that needs no body needs no kind
+#[test]
+fn no_post_takes_a_form() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let post = |path: &str, kind: Option<&str>, body: &str| {
+        let headers: Vec<_> = kind.map(|kind| ("Content-Type", kind)).into_iter().collect();
+        Http::on(daemon.connect()).request("POST", path, &headers, body)
+    };
+    for path in POSTED {
+        let kinds = ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"];
+        let forms = kinds.iter().flat_map(|kind| [(Some(*kind), "{}"), (Some(*kind), "")]);
+        for (kind, body) in forms.chain([(None, "{}"), (None, " ")]) {
+            let answer = post(path, kind, body);
+            assert_eq!(
+                (answer.status, &*answer.problem()),
+                (415, "unsupported_media_type"),
+                "{path} {kind:?} {body}"
+            );
+        }
+    }
+    for (path, status) in [
+        ("/v1/sessions/never/close", 404),
+        ("/v1/sessions/never/cancel", 404),
+        ("/v1/sessions/never/resume", 404),
+        // Nothing says what is to be kept.
+        ("/v1/prune", 409),
+        ("/v1/reload", 200),
+    ] {
+        assert_eq!(post(path, None, "").status, status, "{path}");
+        assert_eq!(post(path, Some("application/json"), "").status, status, "{path}");
+    }
+    daemon.stop();
+}
+
+// contract 1.6: an EventSource that has all events of a session that has ended is told not to come again
+#[test]
+fn an_event_source_is_told_when_there_is_nothing_more() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let json = ("Content-Type", "application/json");
+    let post = |path: &str, body: &str| Http::on(daemon.connect()).request("POST", path, &[json], body);
+    let body = serde_json::json!({"agent": "example", "cwd": scratch.work()}).to_string();
+    let begun = post("/v1/sessions", &body);
+    let path = format!("/v1/sessions/{}", begun.json()["sessionId"].as_str().expect("an id"));
+    let last = || {
+        let info = Http::on(daemon.connect()).request("GET", &path, &[], "").json();
+        info["eventCount"].as_u64().expect("a number")
+    };
+    // Its answer is all that is read: a stream of a live session does not end.
+    let asks = |query: &str, last: Option<u64>| {
+        let http = Http::on(daemon.connect());
+        let last = last.map(|last| last.to_string());
+        let headers: Vec<_> = last.as_deref().map(|last| ("Last-Event-ID", last)).into_iter().collect();
+        http.events(&format!("{path}/events{query}"), &headers)
+            .map(|_| 200)
+            .unwrap_or_else(|answer| answer.status)
+    };
+    assert_eq!(asks("", Some(last())), 200, "it is live");
+    assert_eq!(post(&format!("{path}/close"), "").status, 204);
+    let end = last();
+    assert_eq!(asks("", Some(end - 1)), 200, "there is one more");
+    assert_eq!((asks("", None), asks("?after=0", None)), (200, 200));
+    assert_eq!((asks("", Some(end)), asks(&format!("?after={end}"), None)), (204, 204));
+    assert_eq!(
+        Http::on(daemon.connect()).request("GET", &format!("{path}/events?after={end}"), &[], "").status,
+        200
+    );
+    // It goes on, and so do its events.
+    assert_eq!(post(&format!("{path}/resume"), "").status, 200);
+    assert_eq!(asks("", Some(end)), 200);
     daemon.stop();
 }
 

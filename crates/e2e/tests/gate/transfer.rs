@@ -4,6 +4,9 @@ use crate::door::{ask, bearer, entry};
 use acpd_e2e::{Answer, Client, Daemon, Http, Scratch};
 use serde_json::{Value, json};
 
+/// What an export is sent as.
+const LINES: (&str, &str) = ("Content-Type", "application/x-ndjson");
+
 fn scratch() -> Scratch {
     let tokens = [
         entry("o", "scope = \"observe\"\nsees = \"all\""),
@@ -15,7 +18,12 @@ fn scratch() -> Scratch {
 }
 
 fn import(daemon: &Daemon, token: &str, export: &str) -> Answer {
-    Http::on(daemon.connect()).request("POST", "/v1/import", &[("Authorization", &bearer(token))], export)
+    Http::on(daemon.connect()).request(
+        "POST",
+        "/v1/import",
+        &[("Authorization", &bearer(token)), LINES],
+        export,
+    )
 }
 
 fn export(daemon: &Daemon, session: &str) -> String {
@@ -199,7 +207,7 @@ fn hostile_exports_leave_nothing() {
     let mut http = Http::on(daemon.connect());
     let body = [whole.as_bytes(), b"\xff\n"].concat();
     let head = format!(
-        "POST /v1/import HTTP/1.1\r\nHost: localhost\r\nAuthorization: {}\r\nContent-Length: {}\r\n\r\n",
+        "POST /v1/import HTTP/1.1\r\nHost: localhost\r\nAuthorization: {}\r\nContent-Type: application/x-ndjson\r\nContent-Length: {}\r\n\r\n",
         bearer("root"),
         body.len()
     );
@@ -228,7 +236,7 @@ fn an_import_that_dies_with_its_daemon_was_none() {
     }
     let mut http = Http::on(daemon.connect());
     let head = format!(
-        "POST /v1/import HTTP/1.1\r\nHost: localhost\r\nAuthorization: {}\r\nContent-Length: {}\r\n\r\n",
+        "POST /v1/import HTTP/1.1\r\nHost: localhost\r\nAuthorization: {}\r\nContent-Type: application/x-ndjson\r\nContent-Length: {}\r\n\r\n",
         bearer("root"),
         long.len()
     );

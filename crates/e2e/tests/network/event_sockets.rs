@@ -73,6 +73,11 @@ fn a_websocket_has_the_events_of_the_stream() {
         .map(|(_, json)| serde_json::from_str(json).expect("JSON"))
         .collect();
     assert_eq!(as_frames, as_stream);
+    let end = path(&session, all.len() as u64);
+    let mut over = WebSocket::open(daemon.connect(), &end, &[]).expect("a WebSocket");
+    // It may come in one piece with the head of the answer, which is read beside it here.
+    let closed = over.until_end();
+    assert!(closed.is_none_or(|(code, _)| code == 1000), "there is nothing behind the last event");
     daemon.stop();
 }
 

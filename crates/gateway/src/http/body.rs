@@ -29,13 +29,29 @@ impl Default for BodyBudget {
     }
 }
 
+/// The kind of most bodies.
+pub(super) const JSON: &str = "application/json";
+
 /// Whether the body is JSON.
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
+    is_of_kind(headers, JSON)
+}
+
+fn is_of_kind(headers: &HeaderMap, kind: &str) -> bool {
     let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    given.and_then(|given| given.split(';').next()).is_some_and(|kind| {
-        let kind = kind.trim();
-        kind.eq_ignore_ascii_case("application/json")
-    })
+    given
+        .and_then(|given| given.split(';').next())
+        .is_some_and(|given| given.trim().eq_ignore_ascii_case(kind))
+}
+
+/// Whether a POST is sent as one of these kinds. Without a body and without a word of its kind it is, too: no form of a page
+/// comes so.
+pub(super) fn check_kind(headers: &HeaderMap, has_body: bool, kinds: &[&str]) -> Result<(), Problem> {
+    let is_silent = !has_body && !headers.contains_key(header::CONTENT_TYPE);
+    match is_silent || kinds.iter().any(|kind| is_of_kind(headers, kind)) {
+        true => Ok(()),
+        false => Err(not_json(&format!("the body is sent as {}", kinds.join(" or as ")))),
+    }
 }
 
 /// The refusal of a body that is not.
@@ -178,6 +194,30 @@ mod tests {
                 "{kind}"
             );
         }
+    }
+
+    // contract 1.7: a POST is JSON, or has no body and no kind; a form of a page always has one of its own
+    #[test]
+    fn no_form_is_taken() {
+        let form = "application/x-www-form-urlencoded";
+        for (kind, has_body, is_taken) in [
+            (None, false, true),
+            (None, true, false),
+            (Some(JSON), true, true),
+            (Some(JSON), false, true),
+            (Some("text/plain"), false, false),
+            (Some("text/plain"), true, false),
+            (Some(form), false, false),
+            (Some("multipart/form-data; boundary=x"), true, false),
+        ] {
+            let kind = kind.map(|kind| (header::CONTENT_TYPE, HeaderValue::from_static(kind)));
+            let headers = HeaderMap::from_iter(kind);
+            assert_eq!(check_kind(&headers, has_body, &[JSON]).is_ok(), is_taken, "{headers:?} {has_body}");
+        }
+        let lines =
+            HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"))]);
+        assert!(check_kind(&lines, true, &[JSON]).is_err());
+        assert!(check_kind(&lines, true, &[JSON, "application/x-ndjson"]).is_ok());
     }
 
     // HT-12: all bodies together are bounded; one that finds no room waits, and is asked to come again

@@ -47,8 +47,9 @@ pub(super) async fn upgrade(State(shared): State<Arc<Shared>>, request: Request,
     head.headers.insert(header::ACCEPT, HeaderValue::from_static(Sse::KIND));
     let answer = next.run(Request::from_parts(head, body)).await;
     let kind = answer.headers().get(header::CONTENT_TYPE);
-    // Whatever is no stream says why there is none.
-    if answer.status() != StatusCode::OK || kind.is_none_or(|kind| kind != Sse::KIND) {
+    // Whatever is no stream says why there is none; one behind the last event is over at once.
+    let is_over = answer.status() == StatusCode::NO_CONTENT;
+    if !is_over && (answer.status() != StatusCode::OK || kind.is_none_or(|kind| kind != Sse::KIND)) {
         return answer;
     }
     let (mut response, upgrade) = handshake.agree();

@@ -38,6 +38,7 @@ use acpd_record::SessionId;
 use axum::Router;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequestParts, Path, Query};
+use axum::middleware;
 use axum::response::IntoResponse;
 use axum::routing::{MethodFilter, MethodRouter, get, on};
 use http::request::Parts;
@@ -62,7 +63,7 @@ const ROUTES: [Route; 28] = [
     (MethodFilter::POST, "/sessions/{id}/cancel", |method| on(method, prompting::cancel)),
     (MethodFilter::GET, "/sessions/{id}/export", |method| on(method, transfer::export)),
     (MethodFilter::POST, "/sessions/{id}/fork", |method| on(method, creating::fork)),
-    (MethodFilter::POST, "/import", |method| on(method, transfer::import)),
+    (MethodFilter::POST, body::IMPORT, |method| on(method, transfer::import)),
     (MethodFilter::POST, "/prune", |method| on(method, pruning::prune)),
     (MethodFilter::POST, "/sessions/{id}/close", |method| on(method, sessions::close)),
     (MethodFilter::POST, "/sessions/{id}/prompt", |method| on(method, prompting::prompt)),
@@ -107,7 +108,7 @@ fn below_versions(routes: &[Route]) -> Router<Arc<Shared>> {
             router = router.route(&format!("{version}{path}"), handler(*method));
         }
     }
-    router
+    router.layer(middleware::from_fn(body::check_kind))
 }
 
 /// The OpenAPI document, as generators of clients read it.

@@ -88,6 +88,8 @@ async fn what_is_not_whole_leaves_nothing() {
             "line 4: line: an object of JSON is required: ",
         ),
         ([whole.as_bytes(), b"\xff\n"].concat(), "line 6: line: UTF-8 is required"),
+        (whole.replace("\"s-1\"", "\"..\"").into(), "line 1: sessionId: an id that is not \".\" or \"..\""),
+        (whole.replace("\"s-1\"", "\"-x\"").into(), "line 1: sessionId: an id that is not"),
         (
             format!("{}\n{}", LINES[0], "x".repeat(2 << 20)).into(),
             "line 2: line: it is longer than 1114112 bytes; line_bytes in [limits] bounds it",

@@ -380,7 +380,7 @@ export interface paths {
          * `GET /v1/sessions/{id}/events`: everything that happened, and what happens.
          * @description `Accept` chooses the body of a 200. With `text/event-stream` in it: a stream that begins behind the cursor, follows the
          *     session and ends with its run; each event of it has the number as `id`, the kind as `event` and one `Event` as
-         *     `data`, and `limit` has no meaning. With anything else, or without `Accept`: one `EventsPage`.
+         *     `data`, and `limit` has no meaning; 204 behind the last event of a session that has ended. With anything else, or without `Accept`: one `EventsPage`.
          */
         readonly get: operations["getSessionEvents"];
         readonly put?: never;
@@ -2286,6 +2286,15 @@ export interface operations {
                     readonly "application/problem+json": components["schemas"]["ProblemDocument"];
                 };
             };
+            /** @description the body is not sent as application/json */
+            readonly 415: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
             /** @description more requests or connections than the token may have */
             readonly 429: {
                 headers: {
@@ -2326,6 +2335,15 @@ export interface operations {
             };
             /** @description the caller is not the owner of the daemon at its Unix socket */
             readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description the body is not sent as application/json */
+            readonly 415: {
                 headers: {
                     readonly [name: string]: unknown;
                 };
@@ -2382,6 +2400,15 @@ export interface operations {
             };
             /** @description it would not start, and the daemon goes on; `detail` says why */
             readonly 409: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description the body is not sent as application/json */
+            readonly 415: {
                 headers: {
                     readonly [name: string]: unknown;
                 };
@@ -2485,6 +2512,15 @@ export interface operations {
             };
             /** @description a session of that id is here */
             readonly 409: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description the body is not sent as application/json */
+            readonly 415: {
                 headers: {
                     readonly [name: string]: unknown;
                 };
@@ -2693,6 +2729,15 @@ export interface operations {
                     readonly "application/problem+json": components["schemas"]["ProblemDocument"];
                 };
             };
+            /** @description the body is not sent as application/json */
+            readonly 415: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
             /** @description more requests or connections than the token may have */
             readonly 429: {
                 headers: {
@@ -2763,6 +2808,15 @@ export interface operations {
             };
             /** @description the daemon is in no fleet */
             readonly 409: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description the body is not sent as application/json */
+            readonly 415: {
                 headers: {
                     readonly [name: string]: unknown;
                 };
@@ -3020,6 +3074,15 @@ export interface operations {
             };
             /** @description the scope of the token does not include this, or a limit of the token does not */
             readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description the body is not sent as application/json */
+            readonly 415: {
                 headers: {
                     readonly [name: string]: unknown;
                 };
@@ -3739,6 +3802,15 @@ export interface operations {
                     readonly "application/problem+json": components["schemas"]["ProblemDocument"];
                 };
             };
+            /** @description the body is not sent as application/json */
+            readonly 415: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
             /** @description more requests or connections than the token may have */
             readonly 429: {
                 headers: {
@@ -3779,6 +3851,13 @@ export interface operations {
                     readonly "application/json": components["schemas"]["EventsPage"];
                     readonly "text/event-stream": string;
                 };
+            };
+            /** @description a stream was asked for behind the last event of a session that has ended */
+            readonly 204: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description a value of the query is not readable */
             readonly 400: {
@@ -4328,6 +4407,15 @@ export interface operations {
             };
             /** @description another process has it */
             readonly 409: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description the body is not sent as application/json */
+            readonly 415: {
                 headers: {
                     readonly [name: string]: unknown;
                 };

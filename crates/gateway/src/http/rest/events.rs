@@ -22,7 +22,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use bytes::{BufMut, Bytes, BytesMut};
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,9 +59,9 @@ pub(super) struct EventsQuery {
 ///
 /// `Accept` chooses the body of a 200. With `text/event-stream` in it: a stream that begins behind the cursor, follows the
 /// session and ends with its run; each event of it has the number as `id`, the kind as `event` and one `Event` as
-/// `data`, and `limit` has no meaning. With anything else, or without `Accept`: one `EventsPage`. Of a session whose node is gone:
-/// what the fleet's archive has, and a stream ends there, with `closed` and the reason `unreachable`. With an upgrade to a
-/// WebSocket the stream is carried by `event_socket.rs`.
+/// `data`, and `limit` has no meaning; 204 behind the last event of a session that has ended. With anything else, or without
+/// `Accept`: one `EventsPage`. Of a session whose node is gone: what the fleet's archive has, and a stream ends there, with
+/// `closed` and the reason `unreachable`. With an upgrade to a WebSocket the stream is carried by `event_socket.rs`.
 pub(super) async fn events(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
@@ -70,9 +70,10 @@ pub(super) async fn events(
     asked: Result<Query<EventsQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    if lost.is_none() {
-        find(&shared, &identity, &id, Needs::resource(Scope::Observe)).await?;
-    }
+    let has_ended = match lost {
+        None => find(&shared, &identity, &id, Needs::resource(Scope::Observe)).await?.has_ended(),
+        Some(_) => false,
+    };
     let asked = query(asked)?;
     let last_seen = headers.get("last-event-id").map(|last| last.to_str().unwrap_or("?"));
     // Both are read, so that a mistake in the one that does not count is told too.
@@ -89,6 +90,10 @@ pub(super) async fn events(
         }
     };
     if Sse::is_asked_for(&headers) {
+        if has_ended && source.position() >= source.last() {
+            // An `EventSource` comes again after any other answer, for ever (HTML, 9.2.3).
+            return Ok((StatusCode::NO_CONTENT, [(header::CACHE_CONTROL, "no-store")]).into_response());
+        }
         let permit = identity.connect().ok_or_else(super::too_many_connections)?;
         return Ok(stream(&shared, &identity, (id, source), permit));
     }

@@ -11,7 +11,8 @@ use super::{OPEN_ROUTES, ROUTES, Route};
 use acpd_record::schema::{ShownEvent, definitions, generator};
 use acpd_record::{SessionMeta, TerminationInfo};
 use axum::routing::MethodFilter;
-use operations::{Body, Operation};
+use http::Method;
+use operations::{Body, NOT_JSON, Operation};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -79,6 +80,10 @@ fn described(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
         described.insert("requestBody".into(), json!({"required": is_required, "content": content}));
     }
     let mut answers: Vec<_> = operation.answers.iter().collect();
+    // By the layer in front of all of them.
+    if operation.method == Method::POST && answers.iter().all(|answer| answer.status != NOT_JSON.status) {
+        answers.push(&NOT_JSON);
+    }
     answers.sort_by_key(|answer| answer.status);
     let responses = answers.into_iter().map(|answer| {
         let mut response = Map::new();

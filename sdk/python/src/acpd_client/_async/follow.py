@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import anyio
+import httpx
 from httpx_sse import EventSource, SSEError
 
 from .._calls import events_of, look
@@ -46,6 +47,9 @@ async def _once(transport: Transport, session_id: str, place: Place) -> AsyncGen
     """What one stream has."""
     async with transport.open(events_of(session_id, place.last)) as response:
         place.opened()
+        if response.status_code == httpx.codes.NO_CONTENT:
+            # The session has ended, and there is nothing behind.
+            return
         try:
             async for message in EventSource(response).aiter_sse():
                 taken = place.take(message.event, message.data)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Generator
 from contextlib import closing
 
+import httpx
 from httpx_sse import EventSource, SSEError
 
 from .._calls import events_of, look
@@ -47,6 +48,9 @@ def _once(transport: Transport, session_id: str, place: Place) -> Generator[Even
     """What one stream has."""
     with transport.open(events_of(session_id, place.last)) as response:
         place.opened()
+        if response.status_code == httpx.codes.NO_CONTENT:
+            # The session has ended, and there is nothing behind.
+            return
         try:
             for message in EventSource(response).iter_sse():
                 taken = place.take(message.event, message.data)

@@ -77,7 +77,7 @@ const FORBIDDEN: Answer =
 const UNKNOWN: Answer = problem(404, "no such session");
 const UNREADABLE: Answer = problem(400, "a value of the query is not readable");
 const TOO_LARGE: Answer = problem(413, "the body is longer than a message may be");
-const NOT_JSON: Answer = problem(415, "the body is not sent as application/json");
+pub(super) const NOT_JSON: Answer = problem(415, "the body is not sent as application/json");
 const ELSEWHERE: Answer = problem(409, "another process has it");
 
 /// All of them, in the order of their paths.
@@ -343,8 +343,8 @@ const OPERATIONS: &[Operation] = &[
         description: Some(
             "`Accept` chooses the body of a 200. With `text/event-stream` in it: a stream that begins behind the cursor, \
              follows the\nsession and ends with its run; each event of it has the number as `id`, the kind as `event` and \
-             one `Event` as\n`data`, and `limit` has no meaning. With anything else, or without `Accept`: one \
-             `EventsPage`.",
+             one `Event` as\n`data`, and `limit` has no meaning; 204 behind the last event of a session that has ended. \
+             With anything else, or without `Accept`: one `EventsPage`.",
         ),
         parameters: events,
         request: None,
@@ -354,6 +354,7 @@ const OPERATIONS: &[Operation] = &[
                 description: "with `Accept: text/event-stream` a stream of events, else a page of them",
                 body: Body::PageOrStream(SchemaGenerator::subschema_for::<EventsPage>),
             },
+            nothing(204, "a stream was asked for behind the last event of a session that has ended"),
             UNREADABLE,
             UNKNOWN,
             problem(409, "the cursor is of the future, or of another session"),
