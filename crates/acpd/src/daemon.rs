@@ -34,7 +34,8 @@ pub(crate) use follow::{Followed, Follower};
 pub(crate) use link::{Frame, Heard, Link, Socket, Trouble, WsError, hear, lost};
 pub(crate) use listing::{Listing, SessionFilter};
 pub(crate) use locate::{
-    Chosen, Looked, choose, find_daemon, look_for, need_daemon, need_daemon_to_change, no_daemon,
+    Chosen, Looked, await_daemon, choose, find_daemon, look_for, need_daemon, need_daemon_to_change,
+    no_daemon,
 };
 pub(crate) use nodes::{Node, Nodes};
 pub(crate) use pruning::{Pruned, pruned};

@@ -3,7 +3,7 @@
 use crate::cli::{HostLocation, Which};
 use crate::commands::shown;
 use crate::config::Config;
-use crate::daemon::{Chosen, Daemon, Setting, choose, find_daemon};
+use crate::daemon::{Chosen, Daemon, Setting, await_daemon, choose, find_daemon};
 use crate::daemon_config::{DaemonConfig, ELSEWHERE};
 use crate::exit::Failure;
 use crate::local_host::load_config;
@@ -31,7 +31,8 @@ pub(crate) struct Hosted {
 impl Hosting {
     /// By the daemon that is chosen, else by the one that serves the state directory, else here. One that was named in
     /// vain is said so.
-    pub(crate) async fn find(location: HostLocation) -> Result<Self, Failure> {
+    /// `needs_daemon`: the command cannot be served here, so that it waits for a daemon that is just starting.
+    pub(crate) async fn find(location: HostLocation, needs_daemon: bool) -> Result<Self, Failure> {
         let HostLocation { config, state_dir, embedded, connect } = location;
         if embedded {
             return Ok(Self::Here(Box::new(load_config(config, state_dir)?)));
@@ -45,7 +46,11 @@ impl Hosting {
             }
             Chosen::Here(config) => config,
         };
-        let Some(daemon) = find_daemon(&config.storage.path).await? else {
+        let found = match needs_daemon {
+            true => await_daemon(&config.storage.path).await?,
+            false => find_daemon(&config.storage.path).await?,
+        };
+        let Some(daemon) = found else {
             return Ok(Self::Here(config));
         };
         let (own, given) = (DaemonConfig::of(&config.storage.path), which.config.as_deref());

@@ -35,16 +35,34 @@ impl Names {
     }
 }
 
-/// A shell's commands with each `acpd serve` started behind them: [`START`] goes on when the daemon is ready.
+/// A line that starts a daemon: what is before it, its arguments, whether the shell goes on at once, and a comment.
+const SERVE: &str = r"(?m)^(\s*(?:[A-Z_]+=\S*\s+)*)acpd serve\b([^\n#]*?)[ \t]*(&?)[ \t]*(#.*)?$";
+
+/// A shell's commands with each `acpd serve` started behind them: [`START`] goes on when the daemon is ready, for what a reader types
+/// in another terminal, and [`START_NOW`] at once, as `acpd serve &` does.
 pub(super) fn in_background(script: &str) -> String {
-    let serve =
-        crate::tree::pattern(r"(?m)^(\s*(?:[A-Z_]+=\S*\s+)*)acpd serve\b([^\n#]*?)[ \t]*&?[ \t]*(#.*)?$");
-    let started = serve.replace_all(script, format!("${{1}}{START}${{2}} ${{3}}"));
+    let started = crate::tree::pattern(SERVE).replace_all(script, |found: &regex_lite::Captures<'_>| {
+        let part = |group| found.get(group).map_or("", |text| text.as_str());
+        let start = if part(3).is_empty() { START } else { START_NOW };
+        format!("{}{start}{} {}", part(1), part(2), part(4))
+    });
     started.into_owned()
 }
 
-/// A function of the page's shell.
+/// Whether a terminal into which the commands are pasted would stay at a daemon, with commands behind it.
+pub(super) fn stays_at_daemon(script: &str) -> bool {
+    crate::tree::pattern(SERVE).captures_iter(script).any(|found| {
+        let end = found.get(0).map_or(0, |line| line.end());
+        let rest = script[end..].lines().map(str::trim);
+        found[3].is_empty()
+            && !found[2].contains("--check")
+            && rest.into_iter().any(|line| !line.is_empty() && !line.starts_with('#'))
+    })
+}
+
+/// Functions of the page's shell.
 pub(super) const START: &str = "__serve";
+pub(super) const START_NOW: &str = "__serve_now";
 
 #[cfg(test)]
 mod tests {
@@ -66,14 +84,28 @@ mod tests {
     fn daemons_are_started_behind_the_commands() {
         for (line, started) in [
             ("acpd serve", "__serve "),
-            ("acpd serve --listen 127.0.0.1:0 &", "__serve --listen 127.0.0.1:0 "),
+            ("acpd serve --listen 127.0.0.1:0 &", "__serve_now --listen 127.0.0.1:0 "),
             ("  ACPD_LOG=warn acpd serve   # a & b", "  ACPD_LOG=warn __serve # a & b"),
-            ("a\nacpd serve 2>&1 & # b\nc", "a\n__serve 2>&1 # b\nc"),
+            ("a\nacpd serve 2>&1 & # b\nc", "a\n__serve_now 2>&1 # b\nc"),
             ("acpd serve && a", "__serve && a "),
             ("acpd server", "acpd server"),
             ("echo acpd serve", "echo acpd serve"),
         ] {
             assert_eq!(in_background(line), started);
+        }
+    }
+
+    #[test]
+    fn a_block_goes_on_behind_its_daemon() {
+        for (block, stays) in [
+            ("acpd serve", false),
+            ("acpd serve\n\n# that is all\n", false),
+            ("acpd serve\nacpd open", true),
+            ("acpd serve &\nacpd open", false),
+            ("A=b acpd serve 2>log   # it stays\ncurl x", true),
+            ("acpd serve --check\nacpd open", false),
+        ] {
+            assert_eq!(stays_at_daemon(block), stays, "{block}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Does what the steps of a page say, in order, up to the first that is not as said.
 
 use super::matching::{differs, plain};
-use super::names::{Names, in_background};
+use super::names::{Names, in_background, stays_at_daemon};
 use super::page::{Act, Step, Syntax};
 use super::programs::Programs;
 use super::sandbox::Sandbox;
@@ -69,6 +69,11 @@ impl Running<'_> {
             Act::NotRun(reason) => {
                 self.counts.not_run.push((step.line + 1, reason.clone()));
                 Ok(None)
+            }
+            Act::Shell { .. } if stays_at_daemon(&text) => {
+                let why =
+                    "a terminal stays at `acpd serve`; write `acpd serve &`, or end the block behind it";
+                Ok(Some(failure(step, 1, why, String::new())))
             }
             Act::Shell { exit, keys } => {
                 self.counts.run += 1;

@@ -10,6 +10,10 @@ __serve() {
   read -r -t 30 __line <&"$__served" || { cat "$__log" >&2; return 1; }
   printf '%s\n' "$__line"
 }
+# The next line begins at once, as behind `acpd serve &`.
+__serve_now() {
+  exec {__served}< <(ACPD_CONTINUITY_KEEP=0s exec acpd serve "$@" 2>>"$__log")
+}
 __log=$1 __at=$2
 while read -r __mode __file; do
   __status=0

@@ -84,7 +84,7 @@ async fn hold(
     location.embedded |= choice.command.is_some();
     let reach = reach(&location);
     words.reach.clone_from(&reach);
-    match Hosting::find(location).await? {
+    match Hosting::find(location, words.detached.is_some()).await? {
         Hosting::Here(_) if words.detached.is_some() => {
             Err(Failure::missing("--detach: there is no daemon that could go on; `acpd serve` starts one"))
         }

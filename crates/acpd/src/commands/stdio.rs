@@ -23,7 +23,7 @@ const PIECES: usize = 8;
 
 /// Serves the editor until it closes stdin or a signal asks to stop.
 pub(crate) async fn stdio(args: Stdio) -> Result<(), Failure> {
-    match Hosting::find(args.location).await? {
+    match Hosting::find(args.location, false).await? {
         Hosting::Daemon(hosted) => front_end(&hosted.daemon, &args.agent, hosted.line_limit).await,
         Hosting::Here(config) => host_here(args.agent, &config).await,
     }

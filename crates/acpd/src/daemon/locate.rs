@@ -11,11 +11,21 @@ use crate::cli::{Connect, Which};
 use crate::config::{Client, Config, Wait};
 use crate::exit::Failure;
 use crate::local_host::load_config;
+use acpd_gateway::local_holder;
 use std::path::Path;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// How long the local daemon may take to say that it is there.
 const THERE: Duration = Duration::from_secs(5);
+
+/// How long a command that cannot go on without a daemon waits for one that was started right before it: in
+/// `acpd serve &` and the line below, both processes start at the same time.
+const STARTED: Duration = Duration::from_secs(1);
+/// The same for one that holds the lock of the state directory, and has not come to its socket.
+const STARTING: Duration = Duration::from_secs(10);
+/// Pause between two looks.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Where the daemon of a command is.
 pub(crate) enum Chosen {
@@ -65,14 +75,26 @@ pub(crate) async fn look_for(which: Which) -> Result<Looked, Failure> {
         Chosen::Named(daemon) => return Ok(Looked::Found(daemon)),
         Chosen::Here(config) => config,
     };
-    let found = find_daemon(&config.storage.path).await?;
+    Ok(looked(find_daemon(&config.storage.path).await?, config))
+}
+
+/// The same, also one that is just starting.
+async fn look_patiently(which: Which) -> Result<Looked, Failure> {
+    let config = match choose(&which).await? {
+        Chosen::Named(daemon) => return Ok(Looked::Found(daemon)),
+        Chosen::Here(config) => config,
+    };
+    Ok(looked(await_daemon(&config.storage.path).await?, config))
+}
+
+fn looked(found: Option<Daemon>, config: Box<Config>) -> Looked {
     let found = found.map(|daemon| daemon.tried_for(config.client.reconnect));
-    Ok(found.map_or_else(|| Looked::Unserved(config), Looked::Found))
+    found.map_or_else(|| Looked::Unserved(config), Looked::Found)
 }
 
 /// The daemon that is chosen; an error when there is none.
 pub(crate) async fn need_daemon(which: Which) -> Result<Daemon, Failure> {
-    match look_for(which).await? {
+    match look_patiently(which).await? {
         Looked::Found(daemon) => Ok(daemon),
         Looked::Unserved(config) => Err(no_daemon(&config.storage.path)),
     }
@@ -80,9 +102,24 @@ pub(crate) async fn need_daemon(which: Which) -> Result<Daemon, Failure> {
 
 /// The same for a command that changes something there.
 pub(crate) async fn need_daemon_to_change(which: Which) -> Result<Daemon, Failure> {
-    match look_for(which).await? {
+    match look_patiently(which).await? {
         Looked::Found(daemon) => Ok(daemon.for_a_change()),
         Looked::Unserved(config) => Err(no_daemon(&config.storage.path).within("nothing was done")),
+    }
+}
+
+/// The daemon that serves a state directory, or does so in a moment.
+pub(crate) async fn await_daemon(state_dir: &Path) -> Result<Option<Daemon>, Failure> {
+    let begun = Instant::now();
+    loop {
+        if let Some(daemon) = find_daemon(state_dir).await? {
+            return Ok(Some(daemon));
+        }
+        let patience = if local_holder(state_dir).is_some() { STARTING } else { STARTED };
+        if begun.elapsed() >= patience {
+            return Ok(None);
+        }
+        tokio::time::sleep(LOOK).await;
     }
 }
 

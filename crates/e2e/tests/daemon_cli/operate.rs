@@ -103,6 +103,25 @@ fn stop_waits_until_the_daemon_is_gone() {
     daemon.expect_good_end();
 }
 
+// contract 7.1: in a block that starts a daemon behind it, the next line finds the daemon, though both start at the same time
+#[test]
+fn the_line_behind_a_started_daemon_finds_it() {
+    let scratch = Scratch::new();
+    let script = r#"
+        "$0" serve --listen 127.0.0.1:0 "$@" >/dev/null 2>&1 &
+        "$0" run --detach "$@" hello && "$0" open --print "$@"
+        told=$?
+        "$0" stop "$@" >/dev/null || kill $!
+        wait
+        exit $told"#;
+    let mut shell = scratch.command("/bin/sh");
+    shell.arg("-c").arg(script).arg(acpd_e2e::acpd());
+    shell.arg("--state-dir").arg(scratch.state()).arg("--config").arg(scratch.config_file());
+    let told = shell.current_dir(scratch.work()).output().expect("a shell");
+    let (out, err) = (String::from_utf8_lossy(&told.stdout), String::from_utf8_lossy(&told.stderr));
+    assert!(told.status.success() && out.contains("#code="), "{out}{err}");
+}
+
 // contract 7.1: what takes over a second is told; Ctrl-C has the daemon hurry
 #[test]
 fn a_slow_stop_is_told_and_hurried() {
