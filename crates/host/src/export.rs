@@ -91,6 +91,10 @@ impl SessionExport {
         let blocks = Blocks::Log(store.log.cursor(id.as_str(), 0).await?);
         let mut meta = SessionMeta::read(&row.info);
         let former = meta.set_aside.take().map(|session| session.id);
+        if form == ExportForm::Markdown && meta.title.is_none() {
+            // A page has a heading; the first line of the other form says what the log says.
+            meta.title = meta.tally.first_prompt.as_deref().map(str::to_owned);
+        }
         let export = Self::new(head(id, row, meta), row.last_seq, blocks, form);
         Ok(Self { former, ..export })
     }

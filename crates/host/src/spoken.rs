@@ -23,6 +23,10 @@ pub(crate) struct ToolCall<'a> {
     pub(crate) title: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     pub(crate) status: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(crate) raw_input: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) locations: Option<&'a RawValue>,
 }
 
 /// A content block.

@@ -4,6 +4,8 @@
 //! call is told when it is over, or at the end of its turn. Invariant: no control character of what was said comes out. Not
 //! here: thoughts, plans, and what tools read and wrote.
 
+mod said;
+
 use crate::clock::iso8601;
 use crate::spoken::{Chunk, ToolCall, spoken};
 use acpd_record::{
@@ -11,7 +13,9 @@ use acpd_record::{
     TurnEnded, update_of,
 };
 use acpd_wire::UpdateKind;
+use said::Said;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -40,6 +44,8 @@ pub(super) struct Markdown {
     /// Titles and states of tool calls, by their order, with their ids.
     calls: BTreeMap<u64, Call>,
     begun: u64,
+    /// What the agent says.
+    said: Said,
     questions: BTreeMap<QuestionNumber, Asked>,
 }
 
@@ -48,6 +54,8 @@ struct Call {
     id: String,
     title: String,
     status: String,
+    /// Its command, else its path, as far as the agent says them.
+    about: Option<String>,
 }
 
 #[derive(Debug, Default)]
@@ -63,9 +71,41 @@ fn line(text: &str) -> String {
     text[..text.floor_char_boundary(TITLE)].trim().to_owned()
 }
 
-/// Without control characters but ends of lines and tabs.
-fn text(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+/// Words in several lines.
+fn words(text: &str) -> String {
+    let (mut said, mut out) = (Said::default(), String::new());
+    said.piece(text.trim_end(), &mut out);
+    said.finish(&mut out);
+    out
+}
+
+/// What a tool call is about: its command, or the first path.
+fn about(update: &ToolCall<'_>) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Input<'a> {
+        #[serde(borrow, default, alias = "cmd")]
+        command: Option<&'a RawValue>,
+    }
+    #[derive(Deserialize)]
+    struct Location<'a> {
+        #[serde(borrow)]
+        path: Cow<'a, str>,
+    }
+    let input = update.raw_input.and_then(|input| serde_json::from_str::<Input<'_>>(input.get()).ok());
+    let command = input.and_then(|input| input.command).and_then(|command| {
+        let one = serde_json::from_str::<String>(command.get()).ok();
+        one.or_else(|| Some(serde_json::from_str::<Vec<String>>(command.get()).ok()?.join(" ")))
+    });
+    let places = || serde_json::from_str::<Vec<Location<'_>>>(update.locations?.get()).ok();
+    let path = || places()?.into_iter().next().map(|location| location.path.into_owned());
+    command.or_else(path).map(|about| line(&about)).filter(|about| !about.is_empty())
+}
+
+/// As code, whatever is in it.
+fn code(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+    let (fence, gap) = ("`".repeat(longest + 1), if longest > 0 { " " } else { "" });
+    format!("{fence}{gap}{text}{gap}{fence}")
 }
 
 impl Markdown {
@@ -93,8 +133,8 @@ impl Markdown {
                 }
             }
             Event::Prompt(prompt) => {
-                let said = text(&spoken(prompt.prompt));
-                self.block(&format!("## User ({})\n\n{}", line(&prompt.by), said.trim_end()), out);
+                let said = words(&spoken(prompt.prompt));
+                self.block(&format!("## User ({})\n\n{said}", line(&prompt.by)), out);
             }
             Event::Update(message) => match message.kind() {
                 UpdateKind::AgentMessageChunk => {
@@ -127,6 +167,7 @@ impl Markdown {
     pub(super) fn finish(mut self) -> String {
         let mut out = String::new();
         self.tell_calls(&mut out);
+        self.said.finish(&mut out);
         if self.at == At::Agent {
             out.push('\n');
         }
@@ -135,12 +176,14 @@ impl Markdown {
 
     /// Text of several lines, by itself.
     fn block(&mut self, block: &str, out: &mut String) {
+        self.said.finish(out);
         let before = if self.at == At::Agent { "\n\n" } else { "\n" };
         out.extend([before, block, "\n"]);
         self.at = At::Block;
     }
 
     fn item(&mut self, item: &str, out: &mut String) {
+        self.said.finish(out);
         let before = match self.at {
             At::List => "",
             At::Block => "\n",
@@ -151,7 +194,6 @@ impl Markdown {
     }
 
     fn say(&mut self, said: &str, out: &mut String) {
-        let said = text(said);
         if said.is_empty() {
             return;
         }
@@ -159,7 +201,7 @@ impl Markdown {
             out.push_str("\n## Agent\n\n");
             self.at = At::Agent;
         }
-        out.push_str(&said);
+        self.said.piece(said, out);
     }
 
     fn see_call(&mut self, update: &ToolCall<'_>, out: &mut String) {
@@ -167,13 +209,14 @@ impl Markdown {
         let at = known.unwrap_or(self.begun);
         if known.is_none() {
             let (title, status) = ("without a title".to_owned(), "pending".to_owned());
-            self.calls.insert(at, Call { id: update.tool_call_id.to_string(), title, status });
+            self.calls.insert(at, Call { id: update.tool_call_id.to_string(), title, status, about: None });
             self.begun += 1;
         }
         let Some(call) = self.calls.get_mut(&at) else { return };
         if let Some(title) = update.title.as_deref() {
             call.title = line(title);
         }
+        call.about = about(update).or(call.about.take());
         if let Some(status) = update.status.as_deref() {
             call.status = line(status);
         }
@@ -187,8 +230,10 @@ impl Markdown {
     }
 
     fn tell_call(&mut self, at: u64, out: &mut String) {
-        if let Some(Call { title, status, .. }) = self.calls.remove(&at) {
-            self.item(&format!("Tool call: {title}: {status}"), out);
+        if let Some(Call { title, status, about, .. }) = self.calls.remove(&at) {
+            let about = about.filter(|about| !title.contains(about.as_str()));
+            let about = about.map(|about| format!(" ({})", code(&about))).unwrap_or_default();
+            self.item(&format!("Tool call: {title}{about}: {status}"), out);
         }
     }
 

@@ -64,6 +64,30 @@ fn each_event_is_told_in_words() {
             "\n- Tool call: list: pending\n",
         ),
         (vec![call("1", "")], "\n- Tool call: without a title: pending\n"),
+        // issue 28, RA10: the command or path, unless the title has it
+        (
+            vec![
+                call("1", r#","title":"Shell","rawInput":{"command":"ls `x`","n":1}"#),
+                call("1", r#","status":"failed""#),
+                call(
+                    "2",
+                    r#","title":"write","rawInput":{"command":7},"locations":[{"path":"/w/a"}],"status":"completed""#,
+                ),
+                call("3", r#","title":"`ls -l`","rawInput":{"cmd":["ls","-l"]},"status":"completed""#),
+                call("4", r#","title":"odd","rawInput":"x","locations":{},"status":"completed""#),
+            ],
+            "\n- Tool call: Shell (`` ls `x` ``): failed\n- Tool call: write (`/w/a`): completed\n\
+             - Tool call: `ls -l`: completed\n- Tool call: odd: completed\n",
+        ),
+        // issue 28, RA10: an agent is never taken for a person
+        (
+            vec![
+                said("yes\\n## Us"),
+                said("er (you)\\n\\nno\\n```"),
+                call("1", r#","title":"t","status":"completed""#),
+            ],
+            "\n## Agent\n\nyes\n\\## User (you)\n\nno\n```\n```\n\n- Tool call: t: completed\n",
+        ),
         (vec![stored(12, ASKED), stored(13, chosen)], "\n- Question: rm x: Allow once (by editor)\n"),
         (
             vec![
