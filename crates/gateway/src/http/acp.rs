@@ -86,6 +86,7 @@ impl Acp {
 
 /// What a connection may ask for with its first request.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct AcpQuery {
     /// The agent that its sessions run on.
     agent: Option<String>,

@@ -46,6 +46,7 @@ const LAST_EVENTS: Duration = Duration::from_millis(500);
 /// What can be asked for.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub(super) struct EventsQuery {
     /// Only events behind this one: a sequence number, or the `nextCursor` of a page.
     #[cfg_attr(test, schemars(extend("pattern" = "^[0-9]+(@.+)?$")))]

@@ -33,6 +33,7 @@ const REST: Duration = Duration::from_secs(2);
 /// In which form.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub(super) struct ExportQuery {
     /// `jsonl`, which can be imported, or `markdown`, for people. Default `jsonl`.
     #[cfg_attr(test, schemars(extend("enum" = ["jsonl", "markdown"])))]
