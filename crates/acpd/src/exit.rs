@@ -1,10 +1,11 @@
 //! Exit codes, and how a failure is told to a person: the one place for both.
 
+use crate::clean::styled;
+use crate::streams::remark;
 use crate::verdict::of_error;
 use acpd_host::chain;
 use rustix::io::Errno;
 use std::fmt::Display;
-use std::io::Write;
 use std::process::ExitCode;
 
 /// What an exit code says (contract 7.1); 0 is success.
@@ -110,7 +111,7 @@ pub(crate) fn exit_code(outcome: Result<(), Failure>) -> ExitCode {
 pub(crate) fn tell(failure: &Failure) {
     if !matches!(failure, Failure::Told(_)) {
         let style = anstyle::AnsiColor::Red.on_default().bold();
-        // Without stderr the error cannot be shown.
-        let _closed = writeln!(anstream::stderr(), "{style}error{style:#}: {failure}");
+        // Nothing in the text is acpd's own style: it may quote anything.
+        remark(&format!("{style}error{style:#}: {}", styled(&failure.to_string(), false)));
     }
 }

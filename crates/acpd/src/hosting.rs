@@ -7,8 +7,8 @@ use crate::daemon::{Chosen, Daemon, Setting, await_daemon, choose, find_daemon};
 use crate::daemon_config::{DaemonConfig, ELSEWHERE};
 use crate::exit::Failure;
 use crate::local_host::load_config;
+use crate::streams::remark;
 use acpd_wire::DEFAULT_LINE_LIMIT;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Where sessions are hosted.
@@ -88,6 +88,5 @@ pub(crate) fn warn_of_unused(daemon: &Daemon, given: Option<&Path>) {
 
 fn warn(text: &str) {
     let style = anstyle::AnsiColor::Yellow.on_default().bold();
-    // Without stderr no warning is possible.
-    let _closed = writeln!(anstream::stderr(), "{style}warning{style:#}: {text}");
+    remark(&format!("{style}warning{style:#}: {text}"));
 }

@@ -7,7 +7,8 @@
 mod sight;
 mod versions;
 
-pub(crate) use sight::{KnownAgents, known_agent, known_by_name, variable};
+pub(crate) use sight::{Installed, KnownAgents, known_agent, known_by_name, variable};
+pub(crate) use versions::version_said_by;
 
 use crate::absent::path;
 use crate::config::{Agent, Config};

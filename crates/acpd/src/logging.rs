@@ -3,6 +3,7 @@
 use crate::cli::{Cli, Command, LogFormat};
 use crate::log_format::FlatJson;
 use crate::log_writer::{self, LogThread, LogWriter};
+use crate::streams;
 use acpd_host::SPANS;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -37,11 +38,11 @@ pub(crate) fn start(cli: &Cli) -> Option<LogThread> {
         targets = targets.with_target(ENGINE, LevelFilter::ERROR);
     }
     // A daemon that cannot have a thread does not run long, and says why.
-    let (writer, thread) = format.and_then(|_| log_writer::start(std::io::stderr()).ok()).unzip();
+    let (writer, thread) = format.and_then(|_| log_writer::start(streams::stderr()).ok()).unzip();
     let format = format.unwrap_or_default();
     match writer {
         Some(writer) => write_to(move || -> LogWriter { writer.clone() }, format, targets),
-        None => write_to(std::io::stderr, format, targets),
+        None => write_to(streams::stderr, format, targets),
     }
     for directive in unreadable {
         tracing::warn!(directive, "a directive in {VARIABLE} cannot be read; TARGET=LEVEL is wanted");

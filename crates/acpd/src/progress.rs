@@ -1,6 +1,7 @@
 //! How far something is that takes its time, for a person who waits: a line on stderr that is gone when it is over.
 
-use std::io::{self, IsTerminal, Write};
+use crate::streams::{remark, remark_open, remark_over};
+use std::io::{self, IsTerminal};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -16,12 +17,11 @@ pub(crate) async fn waiting<T>(what: &str, may_show: bool, work: impl Future<Out
     }
     let shows = may_show && io::stderr().is_terminal();
     if shows {
-        // Without stderr there is nothing to see.
-        let _closed = write!(io::stderr(), "{what} ... ");
+        remark_open(&format!("{what} ... "));
     }
     let done = work.await;
     if shows {
-        let _closed = writeln!(io::stderr());
+        remark("");
     }
     done
 }
@@ -46,8 +46,7 @@ impl Progress {
         let now = Instant::now();
         if self.shows && now >= self.next {
             (self.is_shown, self.next) = (true, now + NOTICED);
-            // Without stderr there is nothing to see.
-            let _closed = write!(io::stderr(), "\r{} {} MiB ", self.what, self.bytes / MIB);
+            remark_over(&format!("{} {} MiB ", self.what, self.bytes / MIB));
         }
     }
 }
@@ -55,7 +54,7 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         if self.is_shown {
-            let _closed = writeln!(io::stderr());
+            remark("");
         }
     }
 }

@@ -38,6 +38,8 @@ pub(crate) enum Cause {
     Code(Option<i64>),
     /// The token does not include it.
     Scope,
+    /// A flag has a value that it cannot have.
+    Usage,
 }
 
 /// The code of a turn; `refused` says whether a permission was refused in it. What stopped it from here comes first,
@@ -52,6 +54,7 @@ pub(crate) fn verdict(turn: Turn<'_>, stop: Option<Stop>, refused: bool) -> Opti
         (None, Turn::Failed(cause)) => Some(match cause {
             Cause::UnknownAgent => Code::Missing,
             Cause::Scope => Code::Denied,
+            Cause::Usage => Code::Usage,
             Cause::Code(Some(error_code::AUTH_REQUIRED)) => Code::Login,
             Cause::Code(_) => Code::Failed,
         }),

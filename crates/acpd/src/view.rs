@@ -29,6 +29,7 @@ mod short_ids;
 mod spans;
 mod talk;
 mod tally;
+mod wrap;
 
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@
 //! where an archive says less than it has. Modes are 0755 and 0644. What an archive says of itself is looked through before
 //! anything is written; what is wrong later leaves files behind, which the caller removes with the directory.
 
+mod bunzip;
 mod tarball;
 mod zipped;
 
@@ -14,6 +15,7 @@ use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use tarball::Compression;
 use thiserror::Error;
 
 /// The mode of programs and directories.
@@ -30,8 +32,8 @@ pub enum ArchiveError {
     /// It cannot be read, or its content cannot be written.
     #[error("cannot unpack the archive")]
     Io(#[from] io::Error),
-    /// It is neither of the two kinds of archive, nor a program.
-    #[error("{0}; a tar.gz, a zip or an executable is taken")]
+    /// It is neither of the kinds of archive, nor a program.
+    #[error("{0}; a tar.gz, a tar.bz2, a zip or an executable is taken")]
     Format(&'static str),
     /// It is damaged.
     #[error("the archive is damaged: {0}")]
@@ -100,7 +102,8 @@ pub fn unpack(
     let read = read_most(&mut file, &mut first)?;
     let mut target = Files { dir, bounds, done: Unpacked::default(), goes_on };
     match &first[..read] {
-        [0x1f, 0x8b, ..] => tarball::unpack(archive, &mut target)?,
+        [0x1f, 0x8b, ..] => tarball::unpack(archive, Compression::Gzip, &mut target)?,
+        [b'B', b'Z', b'h', ..] => tarball::unpack(archive, Compression::Bzip2, &mut target)?,
         [b'P', b'K', ..] => zipped::unpack(archive, &mut target)?,
         // ELF, Mach-O of 32 and 64 bits in both orders and for several processors, a script.
         [0x7f, b'E', b'L', b'F', ..]
@@ -112,7 +115,6 @@ pub fn unpack(
             target.file(program, true, size, &mut File::open(archive)?)?;
         }
         [0xfd, b'7', b'z', b'X', b'Z', 0] => return Err(ArchiveError::Format("it is compressed by xz")),
-        [b'B', b'Z', b'h', ..] => return Err(ArchiveError::Format("it is compressed by bzip2")),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => return Err(ArchiveError::Format("it is compressed by zstd")),
         _ => return Err(ArchiveError::Format("it is none of the known formats")),
     }

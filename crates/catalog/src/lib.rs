@@ -16,6 +16,7 @@ mod known;
 mod layout;
 mod login;
 mod name;
+mod node;
 mod npm;
 mod package;
 mod python;
@@ -32,12 +33,14 @@ pub use known::{Companion, Habits, KNOWN, Known, Login, Package, Place, Wanted, 
 pub use layout::{AgentsDir, Locked, Published, Staging};
 pub use login::logged_in;
 pub use name::{AgentName, NameError, Version};
+pub use node::{NodeNeed, needed_node, node_fits};
 pub use npm::{InstallScript, NpmError, bin_of_package, install_scripts, version_of_lock};
 pub use package::{Owner, owner};
 pub use python::{PythonError, console_scripts, lock_of_report, python_fits, retarget, version_of_pins};
 pub use receipt::{Receipt, Scripts, Sha256From, Source};
 pub use registry::{
-    Argument, Distribution, Entry, HttpsUrl, PackageRun, RegistryError, Sha256, Target, Variable, find_entry,
+    Argument, Distribution, Entry, HttpsUrl, PackageRun, ProgramName, RegistryError, Sha256, Target, Unknown,
+    Variable, find_entry,
 };
 pub use resolve::{Chosen, Kind, Platform, ResolveError, Tools, choose};
 pub use size::size;

@@ -39,6 +39,16 @@ pub enum NpmError {
     /// The package has no program.
     #[error("the package {0} has no program")]
     NoProgram(String),
+    /// It has no program of the name that is asked for.
+    #[error("the package {package} has no program {program}; it has {}", programs.join(", "))]
+    OtherPrograms {
+        /// Which.
+        package: String,
+        /// That is asked for.
+        program: String,
+        /// Their names.
+        programs: Vec<String>,
+    },
     /// It has several and none of its own name.
     #[error("the package {package} has several programs, and none of its own name: {}", programs.join(", "))]
     SeveralPrograms {
@@ -142,11 +152,17 @@ pub fn install_scripts(dir: &Path) -> Result<Vec<InstallScript>, NpmError> {
     Ok(scripts)
 }
 
-/// The name of the program that a package is: the preferred one, the only one, or the one of its own name.
+/// The name of the program that a package is: `cmd` if that is given, else the preferred one, the only one, or the one of its
+/// own name.
 ///
 /// # Errors
 /// There is none, or it is not clear which.
-pub fn bin_of_package(dir: &Path, package: &str, preferred: Option<&str>) -> Result<String, NpmError> {
+pub fn bin_of_package(
+    dir: &Path,
+    package: &str,
+    cmd: Option<&str>,
+    preferred: Option<&str>,
+) -> Result<String, NpmError> {
     let own = package.rsplit_once('/').map_or(package, |(_, name)| name);
     let manifest: Manifest = read(dir.join("node_modules").join(package).join("package.json"))?;
     let programs: Vec<String> = match manifest.bin {
@@ -159,6 +175,13 @@ pub fn bin_of_package(dir: &Path, package: &str, preferred: Option<&str>) -> Res
     let programs: Vec<String> =
         programs.into_iter().filter(|name| !name.contains('/') && !name.starts_with('.')).collect();
     let named = |wanted: &str| programs.iter().find(|program| *program == wanted);
+    if let Some(cmd) = cmd {
+        return named(cmd).cloned().ok_or_else(|| NpmError::OtherPrograms {
+            package: package.to_owned(),
+            program: cmd.to_owned(),
+            programs: programs.clone(),
+        });
+    }
     match preferred.and_then(named).or_else(|| named(own)) {
         Some(program) => Ok(program.clone()),
         None => match &programs[..] {
@@ -201,9 +224,13 @@ mod tests {
         assert_eq!(told, ["@a/x@1.0.0 postinstall node p.mjs", "native@2.0.0 install node-gyp rebuild"]);
         assert_eq!(version_of_lock(dir.path(), "@a/x").expect("it is there").as_str(), "1.0.0");
         assert!(version_of_lock(dir.path(), "none").is_err());
-        let of = |package: &str, preferred| bin_of_package(dir.path(), package, preferred).ok();
+        let of = |package: &str, preferred| bin_of_package(dir.path(), package, None, preferred).ok();
         assert_eq!(of("@a/x", Some("y")).as_deref(), Some("y"));
         assert_eq!(of("@a/x", Some("z")).as_deref(), Some("x"));
         assert_eq!(of("plain", Some("z")), None);
+        // issue 28, R16: a registry says which
+        let by_cmd = |cmd| bin_of_package(dir.path(), "plain", Some(cmd), Some("p"));
+        assert_eq!(by_cmd("q").expect("it has it"), "q");
+        assert_eq!(by_cmd("z").unwrap_err().to_string(), "the package plain has no program z; it has p, q");
     }
 }

@@ -61,10 +61,13 @@ impl Manifest {
 
 /// The nearest manifest above the program that names it. Another one above, such as of a home directory, says nothing of it.
 fn npm_owner(real: &Path, program: &str) -> Option<Owner> {
-    let manifests = real.ancestors().skip(1).take(LEVELS).map(|dir| dir.join("package.json"));
-    let manifest = manifests.into_iter().find_map(|path| read(&path))?;
-    let manifest: Manifest = serde_json::from_slice(&manifest).ok()?;
+    let manifest: Manifest = serde_json::from_slice(&manifest_above(real)?).ok()?;
     manifest.has(program).then_some(Owner { name: manifest.name, version: manifest.version })
+}
+
+/// The nearest manifest of npm above a file.
+pub(crate) fn manifest_above(real: &Path) -> Option<Vec<u8>> {
+    real.ancestors().skip(1).take(LEVELS).find_map(|dir| read(&dir.join("package.json")))
 }
 
 fn read(path: &Path) -> Option<Vec<u8>> {

@@ -1,11 +1,13 @@
 //! A registry's file, in the format of the ACP registry: a list of agents, or one agent.
 //!
-//! Pure. Members that are not known are ignored, and those of other agents are not looked at; a wrong one of the agent that
-//! is asked for is an error that names its path.
+//! Pure. Members of a way to have an agent that are not known are kept by name, so that they can be said; other unknown ones
+//! are ignored, and those of other agents are not looked at. A wrong one of the agent that is asked for is an error that
+//! names its path.
 
 use crate::inside::InsidePath;
 use crate::name::{AgentName, Version};
 use crate::spec::{Ecosystem, PackageSpec};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -80,6 +82,9 @@ pub struct Target {
     /// What the archive has to be.
     #[serde(default)]
     pub sha256: Option<Sha256>,
+    /// Members that are not known here.
+    #[serde(flatten)]
+    pub unknown: Unknown,
 }
 
 /// A package that is run.
@@ -87,10 +92,32 @@ pub struct Target {
 pub struct PackageRun {
     /// Which.
     pub package: PackageSpec,
+    /// The program of the package, where it has several.
+    pub cmd: Option<ProgramName>,
     /// Its arguments.
     pub args: Vec<Argument>,
     /// Its variables.
     pub env: BTreeMap<Variable, Argument>,
+    /// Members that are not known here.
+    pub unknown: Unknown,
+}
+
+/// The names of members that are not known here.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unknown(Vec<String>);
+
+impl Unknown {
+    /// Each, in the order of the letters.
+    pub fn names(&self) -> &[String] {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Unknown {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let members = BTreeMap::<String, IgnoredAny>::deserialize(from)?;
+        Ok(Self(members.into_keys().collect()))
+    }
 }
 
 /// The same as it is written.
@@ -98,9 +125,20 @@ pub struct PackageRun {
 struct Written<P> {
     package: P,
     #[serde(default)]
+    cmd: Option<ProgramName>,
+    #[serde(default)]
     args: Vec<Argument>,
     #[serde(default)]
     env: BTreeMap<Variable, Argument>,
+    #[serde(flatten)]
+    unknown: Unknown,
+}
+
+impl<P> Written<P> {
+    fn run(self, spec: impl FnOnce(P) -> PackageSpec) -> PackageRun {
+        let Self { package, cmd, args, env, unknown } = self;
+        PackageRun { package: spec(package), cmd, args, env, unknown }
+    }
 }
 
 #[derive(Deserialize)]
@@ -129,18 +167,23 @@ impl TryFrom<String> for OfPyPi {
 
 fn npm<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PackageRun>, D::Error> {
     let written = Option::<Written<OfNpm>>::deserialize(from)?;
-    Ok(written.map(|Written { package: OfNpm(package), args, env }| PackageRun { package, args, env }))
+    Ok(written.map(|written| written.run(|OfNpm(package)| package)))
 }
 
 fn python<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PackageRun>, D::Error> {
     let written = Option::<Written<OfPyPi>>::deserialize(from)?;
-    Ok(written.map(|Written { package: OfPyPi(package), args, env }| PackageRun { package, args, env }))
+    Ok(written.map(|written| written.run(|OfPyPi(package)| package)))
 }
 
 /// A text that a program can be given.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Argument(String);
+
+/// The name of a program.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct ProgramName(String);
 
 /// The name of a variable.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -158,6 +201,13 @@ pub struct HttpsUrl(String);
 pub struct Sha256(String);
 
 impl Argument {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl ProgramName {
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -202,6 +252,20 @@ impl TryFrom<String> for Argument {
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
         if text.contains('\0') { Err("no program can be given a NUL character") } else { Ok(Self(text)) }
+    }
+}
+
+impl TryFrom<String> for ProgramName {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || ".+-".contains(c);
+        match text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+            && text.chars().all(|c| plain(c) || c == '_')
+        {
+            true => Ok(Self(text)),
+            false => Err("the name of a program of the package is required, without a directory"),
+        }
     }
 }
 

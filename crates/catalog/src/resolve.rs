@@ -94,6 +94,17 @@ pub enum Chosen {
     Uvx(PackageRun),
 }
 
+impl Chosen {
+    /// Of which kind it is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Binary(_) => Kind::Binary,
+            Self::Npx(_) => Kind::Npx,
+            Self::Uvx(_) => Kind::Uvx,
+        }
+    }
+}
+
 /// Why nothing of an entry can be taken.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ResolveError {

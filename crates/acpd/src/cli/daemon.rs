@@ -117,7 +117,7 @@ gives it.
 
 Examples:
   acpd sessions answer 5f0c9e                  what is asked?
-  acpd sessions answer 5f0c9e allow-once       an option, by its id or name
+  acpd sessions answer 5f0c9e yes              or no, always, an option by its id or name
   acpd sessions answer 5f0c9e --question 12 --field name=Ann --field size=3
   acpd sessions answer 5f0c9e --decline")]
     Answer(Answer),

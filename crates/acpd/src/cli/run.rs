@@ -154,7 +154,7 @@ pub struct SessionChoice {
     pub mcp: Vec<PathBuf>,
 
     /// The title of a new session, in lists; default: the agent's
-    #[arg(long, value_name = "TITLE", value_parser = NonEmptyStringValueParser::new(),
+    #[arg(long, value_name = "TITLE", value_parser = title,
           conflicts_with_all = ["go_on", "session"])]
     pub title: Option<String>,
 
@@ -265,4 +265,9 @@ fn option_value(text: &str) -> Result<OptionValue, &'static str> {
         }
         _ => Err("ID=VALUE is required, such as thought_level=high"),
     }
+}
+
+/// A title that a client may choose.
+fn title(text: &str) -> Result<String, &'static str> {
+    if acpd_host::is_title(text) { Ok(text.to_owned()) } else { Err(acpd_host::TITLE_RULE) }
 }

@@ -44,13 +44,13 @@ pub struct SessionPrompt {
 
 /// `acpd sessions answer`
 #[derive(Debug, Clone, PartialEq, Args)]
-#[command(group(ArgGroup::new("answer").args(["option", "fields", "decline"])))]
+#[command(group(ArgGroup::new("answer").args(["option", "fields", "allow", "decline"])))]
 pub struct Answer {
     /// Which one, and how.
     #[command(flatten)]
     pub one: One,
 
-    /// The option, by its id or name
+    /// The option, by its id, its name or a beginning of these; or yes, no, always
     #[arg(value_name = "OPTION", value_parser = NonEmptyStringValueParser::new())]
     pub option: Option<String>,
 
@@ -62,8 +62,12 @@ pub struct Answer {
     #[arg(long = "field", value_name = "NAME=VALUE", value_parser = field)]
     pub fields: Vec<(String, String)>,
 
-    /// Decline a form, or refuse a permission
+    /// Allow it once, or accept a form as it is
     #[arg(long)]
+    pub allow: bool,
+
+    /// Decline a form, or refuse a permission
+    #[arg(long, visible_alias = "deny")]
     pub decline: bool,
 }
 

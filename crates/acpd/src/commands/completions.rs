@@ -2,7 +2,7 @@
 
 use crate::cli::Completions;
 use crate::exit::Failure;
-use crate::stdout::print;
+use crate::streams::print;
 
 pub(crate) fn completions(args: &Completions) -> Result<(), Failure> {
     print(args.shell.script()?.trim_end()).map(drop)

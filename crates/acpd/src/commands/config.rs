@@ -6,7 +6,7 @@ use crate::commands::shown as shown_text;
 use crate::config::{Client, Config, Origins, Sources};
 use crate::config_file::ConfigFile;
 use crate::exit::{Code, Failure};
-use crate::stdout::print;
+use crate::streams::{print, print_json};
 use acpd_gateway::tls_config;
 use acpd_host::chain;
 use serde::Serialize;
@@ -98,7 +98,7 @@ fn show(sources: &Sources, json: bool) -> Result<(), Failure> {
     });
     let shown = Shown { file: text(config.file), values };
     match json {
-        true => print(&serde_json::to_string(&shown)?).map(drop),
+        true => print_json(&serde_json::to_string(&shown)?).map(drop),
         false => print(&lines(&shown).join("\n")).map(drop),
     }
 }

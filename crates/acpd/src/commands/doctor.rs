@@ -10,7 +10,7 @@ use crate::address::Address;
 use crate::checks::{self, Check};
 use crate::clean::line;
 use crate::cli::Doctor;
-use crate::commands::agents::start;
+use crate::commands::agents::{Trial, unmet_node_of};
 use crate::commands::serve::check_exposure;
 use crate::config::{Config, Sources};
 use crate::daemon::{Chosen, Daemon, DaemonError, choose, find_daemon};
@@ -18,8 +18,8 @@ use crate::daemon_config::DaemonConfig;
 use crate::exit::{Code, Failure};
 use crate::known_agents::add_installed;
 use crate::local_host::agent_specs;
-use crate::stdout::print;
 use crate::stored::waiting_in;
+use crate::streams::{print, print_json};
 use acpd_eventlog::Format;
 use acpd_gateway::local_holder;
 use acpd_host::chain;
@@ -71,7 +71,10 @@ pub(crate) async fn doctor(args: Doctor) -> Result<(), Failure> {
     checks.extend(judge::fleet(&found, Timestamp::now()));
     let ok = checks.iter().all(|check| check.ok);
     let told = Told { ok, version: env!("CARGO_PKG_VERSION"), checks };
-    print(&if args.json { serde_json::to_string(&told)? } else { lines(&told).join("\n") })?;
+    match args.json {
+        true => print_json(&serde_json::to_string(&told)?)?,
+        false => print(&lines(&told).join("\n"))?,
+    };
     if ok { Ok(()) } else { Err(Failure::Told(Code::Failed)) }
 }
 
@@ -101,8 +104,12 @@ async fn of_agents(config: &Config, starts: bool) -> Result<Vec<Check>, Failure>
         let found = facts::program(&agent.command, path.as_deref());
         let can_start = matches!(found, judge::Program::Found(_));
         let check = judge::agent(name, &agent.command, &found);
-        checks.push(match specs.get(name).filter(|_| starts && can_start) {
-            Some(spec) => judge::started(name, &start(spec).await?),
+        checks.push(match specs.get(name).filter(|_| can_start) {
+            Some(spec) if starts => {
+                let trial = Trial::of(spec).await?;
+                judge::started(name, &trial.check, trial.node.as_deref())
+            }
+            Some(spec) => unmet_node_of(spec).await?.map_or(check, |node| judge::outdated_node(name, &node)),
             None => check,
         });
     }

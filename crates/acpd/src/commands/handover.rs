@@ -3,11 +3,10 @@
 use super::stop::{MOST, ended};
 use crate::clean::line;
 use crate::cli::Operate;
-use crate::commands::sessions::print_remark;
 use crate::daemon::{Daemon, DaemonError, Session, SessionFilter, need_daemon_to_change};
 use crate::exit::{Code, Failure};
 use crate::signals::StopSignals;
-use crate::stdout::print;
+use crate::streams::{print, print_json, remark};
 use http::Method;
 use serde::Deserialize;
 use serde_json::json;
@@ -52,7 +51,7 @@ pub(crate) async fn handover(args: Operate) -> Result<(), Failure> {
     let after = tokio::select! {
         after = until_it_answers(&daemon, begun, &accepted) => after?,
         () = signals.next() => {
-            print_remark("the daemon goes on handing over");
+            remark("the daemon goes on handing over");
             return Err(Failure::Told(Code::Interrupted));
         }
     };
@@ -66,7 +65,7 @@ pub(crate) async fn handover(args: Operate) -> Result<(), Failure> {
         let told = json!({
             "handedOver": true, "from": from, "to": to, "ms": ms, "pid": pid, "sessions": sessions, "wentOn": went_on
         });
-        return print(&told.to_string()).map(drop);
+        return print_json(&told.to_string()).map(drop);
     }
     let process = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
     let sessions = live.map(Live::told).unwrap_or_default();
@@ -147,7 +146,7 @@ async fn until_it_answers(
         }
         if begun.elapsed() >= PATIENCE && !told {
             told = true;
-            print_remark("sessions that cannot go on are ending; Ctrl-C leaves it");
+            remark("sessions that cannot go on are ending; Ctrl-C leaves it");
         }
         tokio::time::sleep(LOOK).await;
     }

@@ -3,13 +3,13 @@
 use crate::address::encoded;
 use crate::clean::line;
 use crate::cli::{Drain, NodeAct, Nodes, Which};
-use crate::commands::sessions::{print_remark, screen_of_stdout};
+use crate::commands::sessions::screen_of_stdout;
 use crate::commands::shown;
 use crate::daemon::{Daemon, DaemonError, Node, Nodes as Known, need_daemon, need_daemon_to_change};
 use crate::exit::{Code, Failure};
 use crate::nearest::nearest;
 use crate::signals::StopSignals;
-use crate::stdout::{print, window};
+use crate::streams::{print, print_json, remark, window};
 use crate::view::{Cell, Column, Cut, Paint, Tone, age, table};
 use acpd_host::chain;
 use http::Method;
@@ -33,7 +33,7 @@ pub(crate) async fn nodes(args: Nodes) -> Result<(), Failure> {
             let (daemon, name, json) = chosen(node).await?;
             let told = act(&daemon, &name, "undrain").await?;
             let text = format!("{} takes new sessions", line(&name, 64));
-            print(if json { told.get() } else { &text }).map(drop)
+            if json { print_json(told.get()) } else { print(&text) }.map(drop)
         }
     }
 }
@@ -77,14 +77,14 @@ async fn list(json: bool, which: Which) -> Result<(), Failure> {
     let daemon = need_daemon(which).await?;
     let known = daemon.nodes().await?;
     if json {
-        return print(known.raw.as_deref().map_or("{}", RawValue::get)).map(drop);
+        return print_json(known.raw.as_deref().map_or("{}", RawValue::get)).map(drop);
     }
     let now = Timestamp::now();
     let cells: Vec<[Cell; 7]> = known.nodes.iter().map(|node| cells(node, now)).collect();
     let width = window().map(|(columns, _)| columns);
     let read = print(&table(&COLUMNS, &cells, width, Paint::new(screen_of_stdout().colour)).join("\n"))?;
     if let Some(trouble) = known.trouble() {
-        print_remark(&if known.reason.is_some() { trouble } else { format!("{trouble}; this may be old") });
+        remark(&if known.reason.is_some() { trouble } else { format!("{trouble}; this may be old") });
     }
     let _read_to_its_end = read;
     Ok(())
@@ -153,11 +153,11 @@ async fn removed(node: NodeAct) -> Result<(), Failure> {
             let left = done.left;
             return Err(Failure::Failed(format!("{left} sessions could not be removed; try again")));
         }
-        print_remark(&format!("{} sessions left", done.left));
+        remark(&format!("{} sessions left", done.left));
     }
     let text = format!("{} is removed, with {}", line(&name, 64), counted(sessions));
     let told = serde_json::json!({"sessions": sessions, "left": 0}).to_string();
-    print(if json { &told } else { &text }).map(drop)
+    if json { print_json(&told) } else { print(&text) }.map(drop)
 }
 
 fn counted(sessions: u64) -> String {
@@ -175,15 +175,15 @@ async fn drained(args: Drain) -> Result<(), Failure> {
         let now: Node = serde_json::from_str(told.get())?;
         if no_wait || now.live == 0 {
             let text = if now.live == 0 { waiting.empty() } else { waiting.goes_on(now.live) };
-            return print(if json { told.get() } else { &text }).map(drop);
+            return if json { print_json(told.get()) } else { print(&text) }.map(drop);
         }
-        if let Some(remark) = waiting.remark(&now, Timestamp::now()) {
-            print_remark(&remark);
+        if let Some(text) = waiting.remark(&now, Timestamp::now()) {
+            remark(&text);
         }
         tokio::select! {
             found = find(&daemon, &waiting) => told = found?,
             () = signals.next() => {
-                print_remark(&waiting.left());
+                remark(&waiting.left());
                 return Err(Failure::Told(Code::Interrupted));
             }
         }

@@ -7,11 +7,10 @@ mod browser;
 
 use crate::address::{Address, encoded};
 use crate::cli::Open;
-use crate::commands::sessions::print_remark;
 use crate::daemon::{Daemon, need_daemon};
 use crate::daemon_address;
 use crate::exit::Failure;
-use crate::stdout::print;
+use crate::streams::{print, print_json, remark};
 use http::Method;
 use serde::Deserialize;
 use serde_json::json;
@@ -40,19 +39,19 @@ pub(crate) async fn open(args: Open) -> Result<(), Failure> {
     let url = address(&page, code.as_ref().map(|code| code.code.as_str()), session.as_deref());
     if args.json {
         let told = json!({"url": url, "expiresAt": code.map(|code| code.expires_at)});
-        return print(&told.to_string()).map(drop);
+        return print_json(&told.to_string()).map(drop);
     }
     if args.print {
         print(&url)?;
     } else if let Err(why) = browser::show(&url, dir) {
         print(&url)?;
         let within = if code.is_some() { " within a minute, once" } else { "" };
-        print_remark(&format!("{why}; open this address in a browser{within}"));
+        remark(&format!("{why}; open this address in a browser{within}"));
     } else {
         print(&format!("opened {page} in the browser"))?;
     }
     if code.is_none() {
-        print_remark("it asks for a token there, unless none is needed");
+        remark("it asks for a token there, unless none is needed");
     }
     Ok(())
 }

@@ -3,11 +3,10 @@
 use crate::address::Address;
 use crate::clean::line;
 use crate::cli::Operate;
-use crate::commands::sessions::print_remark;
 use crate::daemon::{Daemon, DaemonError, need_daemon_to_change};
 use crate::daemon_config::DaemonConfig;
 use crate::exit::Failure;
-use crate::stdout::print;
+use crate::streams::{print, print_json, remark};
 use http::Method;
 use serde::{Deserialize, Serialize};
 
@@ -26,13 +25,13 @@ pub(crate) async fn reload(args: Operate) -> Result<(), Failure> {
     let daemon = need_daemon_to_change(args.which).await?;
     let reloaded = read_anew(&daemon).await?;
     if args.json {
-        return print(&serde_json::to_string(&reloaded)?).map(drop);
+        return print_json(&serde_json::to_string(&reloaded)?).map(drop);
     }
     print(&words(&reloaded))?;
     if let Address::Local(dir) = daemon.address()
         && let Some(own) = DaemonConfig::of(dir).filter(|own| own.is_another(given.as_deref()))
     {
-        print_remark(&own.words(given.as_deref()));
+        remark(&own.words(given.as_deref()));
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ mod ending_here;
 mod failing;
 mod feed;
 mod home;
+mod jsonc;
 mod late;
 mod leaving;
 mod lines;
@@ -31,7 +32,7 @@ use crate::local_host::LocalHost;
 use crate::signals::StopSignals;
 use acpd_gateway::AgentOrigin;
 use acpd_host::PermissionMode;
-use attachments::Attachment;
+use attachments::{Attachment, Takes};
 use chat::Chatting;
 pub(crate) use chat::{attach, chat};
 use conversation::Conversation;
@@ -186,6 +187,8 @@ struct Words {
     attachments: Vec<Attachment>,
     /// Beside the working directory.
     directories: Vec<PathBuf>,
+    /// The directories of the session, where they are on this machine.
+    roots: Vec<PathBuf>,
     /// MCP servers for the agent, as ACP has them.
     servers: Vec<Value>,
     /// What the session is set to before.
@@ -214,6 +217,7 @@ impl Words {
             prompt: String::new(),
             attachments: attachments::read_all(&choice.file, &choice.image)?,
             directories: Vec::new(),
+            roots: Vec::new(),
             servers: mcp::read_all(&choice.mcp)?,
             settings: Setting::of(choice),
             format: RunFormat::Text,
@@ -238,19 +242,23 @@ impl Words {
     }
 
     /// The content blocks of the prompt.
-    fn blocks(&mut self) -> Vec<Value> {
+    fn blocks(&mut self, capabilities: &Value) -> Vec<Value> {
         let words = json!({"type": "text", "text": std::mem::take(&mut self.prompt)});
-        let attached = self.attachments.drain(..).map(|attachment| attachment.block);
+        let attachments = std::mem::take(&mut self.attachments);
+        let takes = Takes { capabilities, roots: &self.roots };
+        // Those that are not taken were refused before there was a session.
+        let attached = attachments.iter().filter_map(|one| one.block(takes).ok());
         std::iter::once(words).chain(attached).collect()
     }
 
     /// The first of what an agent with these capabilities does not take, with the flag.
     fn refused(&self, capabilities: &Value) -> Option<String> {
-        let takes = capabilities["sessionCapabilities"]["additionalDirectories"].is_object();
-        let directory = self.directories.first().filter(|_| !takes);
+        let takes_directories = capabilities["sessionCapabilities"]["additionalDirectories"].is_object();
+        let directory = self.directories.first().filter(|_| !takes_directories);
         let directory =
             directory.map(|one| format!("--add-dir {}: the agent takes no other directories", one.display()));
-        let attachment = self.attachments.iter().find_map(|one| one.refused(capabilities));
+        let takes = Takes { capabilities, roots: &self.roots };
+        let attachment = self.attachments.iter().find_map(|one| one.block(takes).err());
         let kinds = self.servers.iter().filter_map(|server| server["type"].as_str());
         let mut kinds = kinds.filter(|kind| capabilities["mcpCapabilities"][*kind] != true);
         let server = || Some(format!("--mcp: the agent takes no MCP servers over {}", kinds.next()?));

@@ -22,6 +22,7 @@ use crate::passed::{Passed, PassedError};
 use crate::runtime::if_any;
 use crate::signals::{StopSignals, handovers, hangups};
 use crate::state_dir;
+use crate::streams::stdout;
 use acpd_gateway::{
     Allowance, Asked, HandingOver, HttpServer, HttpSettings, Identity, Measurements, Reloaded, TokenHash,
     Tokens, local_socket_path, tls_config,
@@ -304,7 +305,7 @@ fn log_start(config: &Config, addresses: &[SocketAddr], listening: &str) {
 }
 
 fn announce(listening: &str) -> Result<(), Failure> {
-    let mut out = std::io::stdout();
+    let mut out = stdout();
     writeln!(out, "listening on {listening}").and_then(|()| out.flush()).map_err(Failure::from)
 }
 

@@ -13,8 +13,8 @@ mod transfer;
 use crate::cli::{List, One, Sessions, State};
 use crate::daemon::{End, Listing, Looked, SessionFilter, look_for};
 use crate::exit::Failure;
-use crate::stdout::{print, window};
 use crate::stored::Stored;
+use crate::streams::{print, print_json, remark, window};
 use crate::view::{Screen, session_list, session_record};
 use crate::waiting::Waiting;
 use acpd_host::SessionState;
@@ -94,12 +94,12 @@ async fn listed(args: List) -> Result<(), Failure> {
     };
     if args.json {
         let raw: Vec<_> = sessions.iter().map(|session| &session.raw).collect();
-        return print(&format!("{{\"sessions\":{}}}", json!(raw))).map(drop);
+        return print_json(&format!("{{\"sessions\":{}}}", json!(raw))).map(drop);
     }
     if sessions.is_empty() {
-        print_remark("no sessions");
+        remark("no sessions");
         if stale {
-            print_remark(STALE);
+            remark(STALE);
         }
         return Ok(());
     }
@@ -107,13 +107,13 @@ async fn listed(args: List) -> Result<(), Failure> {
     let table = session_list(&sessions, Timestamp::now(), width, screen_of_stdout());
     print(&table.join("\n"))?;
     if more {
-        print_remark("there are more");
+        remark("there are more");
     }
     if stale {
-        print_remark(STALE);
+        remark(STALE);
     }
     if let Some(told) = waiting.told(Timestamp::now()) {
-        print_remark(&told);
+        remark(&told);
     }
     Ok(())
 }
@@ -140,20 +140,20 @@ fn directory(is_here: bool, given: PathBuf) -> Result<String, Failure> {
         .map_err(|_| Failure::Usage(format!("--cwd {}: not UTF-8", given.display())))
 }
 
-/// A remark beside the result.
-pub(crate) fn print_remark(text: &str) {
-    use std::io::Write;
-    // Without stderr the remark cannot be shown.
-    let _closed = writeln!(anstream::stderr(), "{text}");
-}
-
 async fn show(args: One) -> Result<(), Failure> {
     let place = Place::find(args.which).await?;
     let session = place.session(&args.id).await;
     place.close().await;
     let session = session?;
     if args.json {
-        return print(&json!(session.raw).to_string()).map(drop);
+        return print_json(&json!(session.raw).to_string()).map(drop);
     }
-    print(&session_record(&session, Timestamp::now(), screen_of_stdout()).join("\n")).map(drop)
+    let screen = screen_of_stdout();
+    let mut lines = session_record(&session, Timestamp::now(), screen);
+    let asked = answering::asked_lines(&session, screen);
+    if !asked.is_empty() && !session.ended {
+        lines.push(String::new());
+        lines.extend(asked);
+    }
+    print(&lines.join("\n")).map(drop)
 }

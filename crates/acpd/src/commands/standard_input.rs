@@ -5,7 +5,8 @@
 
 use crate::cli::Prompt;
 use crate::exit::Failure;
-use std::io::{Read, Write};
+use crate::streams::remark;
+use std::io::Read;
 use std::time::Duration;
 
 /// The most that is appended to words, in bytes; a prompt of its own is bounded by the length of a message.
@@ -53,8 +54,7 @@ async fn read(most: u64) -> Result<String, Failure> {
     let read = match tokio::time::timeout(NOTICED, &mut reading).await {
         Ok(read) => read,
         Err(_) => {
-            // Without stderr it cannot be told.
-            let _closed = writeln!(anstream::stderr(), "reading standard input; </dev/null to skip");
+            remark("reading standard input; </dev/null to skip");
             reading.await
         }
     };

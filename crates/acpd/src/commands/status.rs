@@ -6,7 +6,6 @@ mod room;
 use crate::address::Address;
 use crate::clean::line;
 use crate::cli::Operate;
-use crate::commands::sessions::print_remark;
 use crate::commands::top::count_by_state;
 use crate::daemon::{
     Chosen, Daemon, DaemonError, Listing, SessionFilter, choose, difference, find_daemon, no_daemon,
@@ -14,8 +13,8 @@ use crate::daemon::{
 use crate::daemon_address;
 use crate::daemon_config::DaemonConfig;
 use crate::exit::Failure;
-use crate::stdout::print;
 use crate::stored::waiting_in;
+use crate::streams::{print, print_json, remark};
 use crate::view::{byte_count, date_and_time, span};
 use crate::waiting::Waiting;
 use fleet::FleetState;
@@ -124,13 +123,13 @@ pub(crate) async fn status(args: Operate) -> Result<(), Failure> {
         }
     };
     // On a terminal it was told when the daemon was found.
-    if let Some(remark) = difference(env!("CARGO_PKG_VERSION"), &report.version)
+    if let Some(text) = difference(env!("CARGO_PKG_VERSION"), &report.version)
         && !std::io::stderr().is_terminal()
     {
-        print_remark(&remark);
+        remark(&text);
     }
     if args.json {
-        return print(&serde_json::to_string(&report)?).map(drop);
+        return print_json(&serde_json::to_string(&report)?).map(drop);
     }
     let config = match daemon.address() {
         Address::Local(dir) => DaemonConfig::of(dir),
@@ -142,14 +141,14 @@ pub(crate) async fn status(args: Operate) -> Result<(), Failure> {
 fn absent(address: String, failure: Failure, waiting: Waiting, json: bool) -> Result<(), Failure> {
     if !json {
         if let Some(told) = waiting.told(Timestamp::now()) {
-            print_remark(&told);
+            remark(&told);
         }
         return Err(failure);
     }
     let Waiting { sessions: waiting, until } = waiting;
     let waiting_until = until.map(|until| until.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
     let told = Absent { running: false, address, error: failure.to_string(), waiting, waiting_until };
-    print(&serde_json::to_string(&told)?)?;
+    print_json(&serde_json::to_string(&told)?)?;
     Err(Failure::Told(failure.code()))
 }
 

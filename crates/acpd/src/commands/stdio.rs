@@ -8,8 +8,8 @@ use crate::front::{Carried, carry};
 use crate::hosting::Hosting;
 use crate::local_host::{LocalHost, kill_on_signal};
 use crate::signals::StopSignals;
+use crate::streams::remark;
 use acpd_gateway::{Allowance, ConnectionOptions, Identity, StdioLines, serve_stdio};
-use std::io::Write;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -81,8 +81,7 @@ async fn front_end(daemon: &Daemon, agent: &str, line_limit: usize) -> Result<()
         loop {
             tokio::select! {
                 end = &mut carried => break end,
-                // Without stderr nothing is told.
-                Some(news) = heard.recv() => drop(writeln!(anstream::stderr(), "acpd: {news}")),
+                Some(news) = heard.recv() => remark(&format!("acpd: {news}")),
                 _ = signals.next() => {
                     asked += 1;
                     stop.cancel();

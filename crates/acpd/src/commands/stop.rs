@@ -2,16 +2,15 @@
 
 use crate::address::Address;
 use crate::cli::Operate;
-use crate::commands::sessions::print_remark;
 use crate::config::Config;
 use crate::daemon::{Daemon, SessionFilter, need_daemon};
 use crate::exit::{Code, Failure};
 use crate::signals::StopSignals;
-use crate::stdout::print;
 use crate::stored::Stored;
+use crate::streams::{print, print_json, remark, remark_over};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::json;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -42,7 +41,7 @@ pub(crate) async fn stop(args: Operate) -> Result<(), Failure> {
     if args.json {
         let sessions = live.map(|(count, _)| count);
         let told = json!({"stopped": true, "pid": pid, "sessions": sessions, "waiting": waiting});
-        return print(&told.to_string()).map(drop);
+        return print_json(&told.to_string()).map(drop);
     }
     print(&format!("stopped the daemon (pid {pid}){}", became(live, waiting))).map(drop)
 }
@@ -110,7 +109,7 @@ async fn until_gone(process: Pid, signals: &mut StopSignals) -> Result<(), Failu
             () = tokio::time::sleep(LOOK) => {}
             () = signals.next() => {
                 if hurried {
-                    print_remark(&format!("the daemon (pid {pid}) goes on stopping"));
+                    remark(&format!("the daemon (pid {pid}) goes on stopping"));
                     return Err(Failure::Told(Code::Interrupted));
                 }
                 hurried = true;
@@ -121,15 +120,14 @@ async fn until_gone(process: Pid, signals: &mut StopSignals) -> Result<(), Failu
         if begun.elapsed() >= PATIENCE && told != Some(seconds) && (is_terminal || told.is_none()) {
             told = Some(seconds);
             let line = progress(pid.get(), seconds, hurried);
-            // Without stderr it cannot be said.
-            let _closed = match is_terminal {
-                true => write!(anstream::stderr(), "\r\x1b[K{line}"),
-                false => writeln!(anstream::stderr(), "{line}"),
-            };
+            match is_terminal {
+                true => remark_over(&line),
+                false => remark(&line),
+            }
         }
     }
     if is_terminal && told.is_some() {
-        let _closed = write!(anstream::stderr(), "\r\x1b[K");
+        remark_over("");
     }
     Ok(())
 }

@@ -9,11 +9,11 @@ use crate::cli;
 use crate::config::{Expiry, Scope, Sees, edit, limit_lines, word, written};
 use crate::exit::Failure;
 use crate::kept_config::{Daemonized, KeptConfig};
+use crate::streams::{Reader, print_json, remark};
 use acpd_gateway::{Limits, hash_token};
 use data_encoding::HEXLOWER;
 use jiff::Timestamp;
 use serde::Serialize;
-use std::io::Write;
 use std::path::Path;
 
 /// Random bytes in a token: 256 bits cannot be guessed.
@@ -222,13 +222,16 @@ async fn revoke(name: &str, place: cli::TokenPlace) -> Result<(), Failure> {
 
 /// A token alone goes to stdout, and words about it to stderr.
 fn show(told: &Told, json: bool, words: &str) -> Result<(), Failure> {
-    let mut out = std::io::stdout();
     let line = if json { Some(serde_json::to_string(told)?) } else { told.token.clone() };
     if !json {
-        let _closed = writeln!(anstream::stderr(), "{words}");
+        remark(words);
     }
     let Some(line) = line else { return Ok(()) };
-    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(Failure::from)
+    match print_json(&line)? {
+        Reader::There => Ok(()),
+        // The token is nowhere else.
+        Reader::Gone => Err(std::io::Error::from(std::io::ErrorKind::BrokenPipe).into()),
+    }
 }
 
 /// The file that the systemd unit reads.

@@ -14,7 +14,7 @@ use crate::exit::Failure;
 use crate::keyboard::{Key, Keyboard, Typed};
 use crate::runtime::if_any;
 use crate::signals::StopSignals;
-use crate::stdout::{print, window};
+use crate::streams::{print, print_json, window};
 use crate::view::{Paint, Screen, TopRow, cut_end, span, top_table};
 use acpd_host::chain;
 use jiff::Timestamp;
@@ -81,7 +81,7 @@ pub(crate) async fn top(args: Top) -> Result<(), Failure> {
     if args.json {
         let raw: Vec<_> = first.sessions.iter().map(|session| &session.raw).collect();
         let health = json!({"version": first.health.version, "uptimeMs": first.health.uptime_ms});
-        return print(&format!("{{\"daemon\":{health},\"sessions\":{}}}", json!(raw))).map(drop);
+        return print_json(&format!("{{\"daemon\":{health},\"sessions\":{}}}", json!(raw))).map(drop);
     }
     // One that cannot move its cursor, or does not say what it is, gets no more than a pipe.
     let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");

@@ -2,8 +2,9 @@
 
 use super::request::Daemon;
 use crate::clean::line;
+use crate::streams;
 use serde::Deserialize;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::Duration;
 
 /// How long a command waits for the version of a daemon elsewhere: it is a remark, and what is asked next says what is
@@ -23,8 +24,7 @@ impl Version {
         if let Some(remark) = difference(env!("CARGO_PKG_VERSION"), &self.version)
             && std::io::stderr().is_terminal()
         {
-            // Without stderr the remark cannot be shown.
-            let _closed = writeln!(anstream::stderr(), "{remark}");
+            streams::remark(&remark);
         }
     }
 }

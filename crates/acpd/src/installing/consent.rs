@@ -3,8 +3,9 @@
 use super::InstallError;
 use super::told::Told;
 use crate::clean::line;
+use crate::streams::remark_open;
 use acpd_catalog::{InstallScript, Scripts};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 
 /// What was said about scripts when the command was typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,8 +60,7 @@ pub(super) async fn decide(
 
 /// Asks on the terminal; anything but a yes is a no.
 pub(crate) async fn yes(question: &str) -> io::Result<bool> {
-    let mut stderr = anstream::stderr();
-    write!(stderr, "{question} [y/N] ").and_then(|()| stderr.flush())?;
+    remark_open(&format!("{question} [y/N] "));
     // A thread that still reads is not waited for when the process ends.
     let read = tokio::task::spawn_blocking(|| {
         let mut answer = String::new();

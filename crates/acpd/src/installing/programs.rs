@@ -1,6 +1,7 @@
 //! Runs the tools that install packages, one at a time, each below a keeper: whatever becomes of this process, nothing of
 //! them stays.
 
+use super::npm::is_of_caller;
 use super::told::Told;
 use crate::clean::line;
 use crate::process;
@@ -92,7 +93,8 @@ impl Programs {
         env.push(("TMPDIR".into(), temporary.into()));
         let mut spec = ProgramSpec::new(program.program, program.cwd);
         spec.args = program.args;
-        spec.env = program_environment(std::env::vars_os(), &env);
+        let inherited = std::env::vars_os().filter(|(name, _)| !is_of_caller(name));
+        spec.env = program_environment(inherited, &env);
         let started = self.supervisor.start(spec).await;
         let started = started.map_err(|source| ProgramError::Start {
             program: program.program.display().to_string(),

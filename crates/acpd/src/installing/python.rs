@@ -118,7 +118,9 @@ pub(crate) struct Wanted<'a> {
     pub(crate) package: &'a PackageSpec,
     /// The Python that it runs on, as packages say it; empty where that is not known.
     pub(crate) python: &'a str,
-    /// The program that it is.
+    /// The program that a registry names.
+    pub(crate) cmd: Option<&'a str>,
+    /// The program that it is, if it has that.
     pub(crate) preferred: Option<&'a str>,
     pub(crate) consent: Consent,
 }
@@ -143,7 +145,7 @@ pub(crate) async fn install(
     let version = version_of_pins(&lock, package.name())
         .ok_or_else(|| InstallError::Refused(format!("{package} is not in its own lock")))?;
     let venv = staging.join(VENV);
-    let program = program_of(&venv, package, wanted.preferred)?;
+    let program = program_of(&venv, package, wanted.cmd, wanted.preferred)?;
     retarget(&venv.join("bin"), staging, &place(&version))?;
     Ok(Installed {
         version,
@@ -251,10 +253,24 @@ fn explained(error: InstallError, package: &PackageSpec, allows_source: bool) ->
     InstallError::Program(ProgramError::Failed { what, status, said: format!("{said}{hint}") })
 }
 
-fn program_of(venv: &Path, package: &PackageSpec, preferred: Option<&str>) -> Result<String, InstallError> {
+fn program_of(
+    venv: &Path,
+    package: &PackageSpec,
+    cmd: Option<&str>,
+    preferred: Option<&str>,
+) -> Result<String, InstallError> {
     let of_package = console_scripts(venv, package.name());
     // What is in the environment may be another package's, which the agent is run by all the same.
     let is_there = |name: &str| !name.contains('/') && venv.join("bin").join(name).is_file();
+    if let Some(cmd) = cmd {
+        return match is_there(cmd) {
+            true => Ok(cmd.to_owned()),
+            false => Err(InstallError::Refused(format!(
+                "{package} has no program {cmd}; it has {}",
+                of_package.join(", ")
+            ))),
+        };
+    }
     let named = preferred.into_iter().chain([package.name()]);
     let mut candidates = named.map(str::to_owned);
     if let Some(program) = candidates.find(|name| is_there(name)) {

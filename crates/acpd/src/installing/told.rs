@@ -1,7 +1,8 @@
 //! What is told while something is installed: lines on stderr, and on a terminal one more that moves.
 
+use crate::streams::{remark, remark_over};
 use std::cell::Cell;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -27,8 +28,7 @@ impl Told {
     /// A line that stays.
     pub(crate) fn line(&self, text: &str) {
         self.still();
-        // Without stderr there is nothing to see.
-        let _closed = writeln!(anstream::stderr(), "{text}");
+        remark(text);
     }
 
     /// The line that moves, on a terminal.
@@ -37,7 +37,7 @@ impl Told {
         if self.is_terminal && now >= self.next.get() {
             self.next.set(now + STEP);
             self.is_moving.set(true);
-            let _closed = write!(anstream::stderr(), "\r\x1b[K{}", text());
+            remark_over(&text());
         }
     }
 
@@ -62,7 +62,7 @@ impl Told {
     /// Takes the moving line away.
     pub(crate) fn still(&self) {
         if self.is_moving.replace(false) {
-            let _closed = write!(anstream::stderr(), "\r\x1b[K");
+            remark_over("");
         }
     }
 }

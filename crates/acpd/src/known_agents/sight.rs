@@ -28,13 +28,13 @@ pub(crate) struct KnownAgents {
     versions: Arc<Versions>,
 }
 
-/// The program of an agent whose version is asked for.
+/// A program whose version is asked for.
 #[derive(Debug)]
-pub(super) struct Installed {
-    pub(super) name: String,
-    pub(super) file: PathBuf,
-    pub(super) env: Vec<(OsString, OsString)>,
-    pub(super) version_args: &'static [&'static str],
+pub(crate) struct Installed {
+    pub(crate) name: String,
+    pub(crate) file: PathBuf,
+    pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) version_args: &'static [&'static str],
 }
 
 impl KnownAgents {

@@ -55,7 +55,7 @@ impl Versions {
         if let Some(said) = known {
             return said;
         }
-        let said = said_by(supervisor, agent).await.and_then(|said| version_in(&said));
+        let said = version_said_by(supervisor, agent).await;
         self.0.lock().insert(identity, said.clone());
         said
     }
@@ -65,6 +65,11 @@ fn identity(file: &Path) -> Option<Identity> {
     let real = std::fs::canonicalize(file).ok()?;
     let found = real.metadata().ok()?;
     Some((real, found.modified().ok(), found.len()))
+}
+
+/// The version that a program says of itself.
+pub(crate) async fn version_said_by(supervisor: &Supervisor, program: &Installed) -> Option<String> {
+    version_in(&said_by(supervisor, program).await?)
 }
 
 /// What the program writes to stdout until it ends.

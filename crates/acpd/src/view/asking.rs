@@ -4,6 +4,7 @@
 //! held and shown after it, or behind it when there are too many to hold.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use super::call::Call;
 use super::menu::{Menu, Pressed};
@@ -14,12 +15,15 @@ use super::tally::spoken_answer;
 use super::{Screen, View};
 use crate::clean::line;
 use crate::keyboard::Key;
+use serde_json::Value;
 
 /// Bytes of updates that are held. An agent rarely goes on while it asks; one that does should not fill memory while
 /// the person is at lunch.
 const HELD: usize = 256 * 1024;
 /// Rows that details get at least, however small the screen is.
 const DETAILS: usize = 4;
+/// Rows of details where nothing has to fit a screen.
+const ELSEWHERE: usize = 40;
 /// Rows that are not the details' nor the menu's: the title, the line of the answer, and some of what was before.
 const AROUND: usize = 5;
 
@@ -46,6 +50,13 @@ impl Asking {
     /// The options, a line each, for a screen that is not changed.
     pub(super) fn options(&self) -> Vec<String> {
         self.menu.lines(self.question.options(), usize::MAX, Paint::new(false))
+    }
+
+    /// The same where an answer is a line.
+    pub(super) fn plain_options(&self) -> Vec<String> {
+        let mut lines = self.menu.plain_lines(self.question.options());
+        lines.push("  a letter or a name, then Enter; Ctrl-C cancels the turn".to_owned());
+        lines
     }
 
     /// Rows of the menu: all but two, so that it can be taken off the screen.
@@ -79,21 +90,32 @@ impl<O: Write, E: Write> View<O, E> {
         let Some(asking) = &mut self.asking else { return Ok(None) };
         match asking.menu.press(key) {
             Pressed::Chosen(at) => {
-                let Some(choice) = asking.question.options().get(at).cloned() else { return Ok(None) };
-                let answer = spoken_answer(choice.kind);
-                let paint = self.page.paint();
-                let mark = match answer {
-                    "allowed" => paint.good("✓"),
-                    "refused" => paint.bad("✗"),
-                    _ => paint.notable("·"),
-                };
-                self.tally.answered(answer, &asking.what, &choice.name);
-                self.close_question(format!("  {mark} {answer}: {}", choice.name))?;
-                Ok(Some(choice))
+                let choice = asking.question.options().get(at).cloned();
+                self.choose(choice)
             }
             Pressed::Moved => self.draw_menu().map(|()| None),
             Pressed::Nothing => Ok(None),
         }
+    }
+
+    /// A line was written. Gives the answer, if the line names an option; then the question is gone.
+    pub(crate) fn answer_by_name(&mut self, said: &str) -> io::Result<Option<Choice>> {
+        let choice = self.asking.as_ref().and_then(|asking| asking.question.meant(said.trim()).cloned());
+        self.choose(choice)
+    }
+
+    fn choose(&mut self, choice: Option<Choice>) -> io::Result<Option<Choice>> {
+        let (Some(asking), Some(choice)) = (&self.asking, choice) else { return Ok(None) };
+        let answer = spoken_answer(choice.kind);
+        let paint = self.page.paint();
+        let mark = match answer {
+            "allowed" => paint.good("✓"),
+            "refused" => paint.bad("✗"),
+            _ => paint.notable("·"),
+        };
+        self.tally.answered(answer, &asking.what, &choice.name);
+        self.close_question(format!("  {mark} {answer}: {}", choice.name))?;
+        Ok(Some(choice))
     }
 
     /// The question needs no answer any more.
@@ -160,10 +182,15 @@ impl<O: Write, E: Write> View<O, E> {
     }
 }
 
-/// What an open question is about, for a person who is to answer it elsewhere.
-pub(crate) fn asked(question: &Question, screen: Screen) -> Vec<String> {
-    let paint = Paint::new(screen.colour);
-    super::Calls::default().asked(&question.call, None, paint).question(DETAILS + AROUND, paint).0
+/// What an open question is about, for a person who is to answer it elsewhere. Some agents send the change only in the
+/// tool call that they ask for: `known` are the open ones.
+pub(crate) fn asked(question: &Question, known: &[Value], cwd: &Path, screen: Screen) -> Vec<String> {
+    let (paint, cwd) = (Paint::new(screen.colour), Some(cwd).filter(|cwd| !cwd.as_os_str().is_empty()));
+    let id = |call: &Value| call["toolCallId"].as_str().map(str::to_owned);
+    let before = id(&question.call).and_then(|own| known.iter().find(|call| id(call).as_ref() == Some(&own)));
+    let mut call = super::Calls::default().asked(before.unwrap_or(&question.call), cwd, paint);
+    call.merge(&question.call, cwd, paint);
+    call.question(ELSEWHERE, paint).0
 }
 
 /// What is said of a question without a person to ask, for a reader without a view.

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::diff::{self, Shown};
 use super::paint::Paint;
-use crate::clean::{line, verbatim};
+use crate::clean::{line, verbatim, without_styles};
 
 /// Characters of a title that are kept; with agents that do not say the command otherwise, it is the command.
 const TITLE_KEPT: usize = 1_000;
@@ -27,6 +27,8 @@ const TEXT_LINES: usize = 40;
 const TEXT_WIDTH: usize = 300;
 /// Characters of a command that are shown. All of it should be seen before it is allowed, within reason.
 const COMMAND: usize = 4_000;
+/// How deep a change may stand in the raw input.
+const PATCH_DEPTH: usize = 4;
 /// Members of the raw input that are shown, and characters of each.
 const INPUT_LINES: usize = 8;
 const INPUT_WIDTH: usize = 200;
@@ -59,6 +61,8 @@ pub(super) struct Call {
     text: Text,
     /// What the raw input says beyond the title.
     input: Vec<String>,
+    /// The lines of the changes in the raw input, for agents that send them nowhere else.
+    patch: Text,
     pub(super) state: State,
 }
 
@@ -103,6 +107,7 @@ impl Call {
         }
         if let Some(input) = update.get("rawInput") {
             self.input = self.seen_input(input, cwd, paint);
+            self.patch = patch_lines(input);
         }
     }
 
@@ -169,6 +174,10 @@ impl Call {
                 details.clear();
             }
             details.extend(self.change_lines(room, None, paint));
+        } else if !self.patch.lines.is_empty() {
+            details.extend(self.patch.lines.iter().take(room).map(|text| patch_line(text, paint)));
+            let more = self.patch.more + self.patch.lines.len().saturating_sub(room);
+            details.extend((more > 0).then(|| paint.dim(format_args!("... {more} more lines"))));
         } else if !self.text.lines.iter().all(|text| self.title.contains(line(text, TITLE_KEPT).as_str())) {
             details.extend(self.text.lines.iter().take(room).cloned());
             let more = self.text.more + self.text.lines.len().saturating_sub(room);
@@ -247,8 +256,9 @@ impl Call {
         };
         let told = others.filter_map(|(key, value)| match value {
             Value::Null => None,
-            Value::String(text) if known(text) => None,
+            Value::String(text) if known(text) || is_patch(text) => None,
             Value::String(text) => Some((key, line(text, INPUT_WIDTH))),
+            value if !patch_lines(value).lines.is_empty() => None,
             value => Some((key, line(&value.to_string(), INPUT_WIDTH))),
         });
         let told: Vec<String> = told.map(|(key, value)| format!("{}: {value}", line(key, 40))).collect();
@@ -317,7 +327,41 @@ fn seen_change(diff: &Value, cwd: Option<&Path>) -> Option<FileChange> {
     Some(FileChange { path, change })
 }
 
+/// Whether a text is a change as `diff` and git write it, or in the form that models are taught.
+fn is_patch(text: &str) -> bool {
+    let begins = |start: &str| text.lines().take(8).any(|line| line.starts_with(start));
+    begins("@@ ") || begins("diff --git ") || begins("*** Begin Patch") || begins("--- ") && begins("+++ ")
+}
+
+/// The changes in a raw input, wherever they stand in it.
+fn patch_lines(input: &Value) -> Text {
+    fn collect<'v>(value: &'v Value, depth: usize, found: &mut Vec<&'v str>) {
+        match value {
+            Value::String(text) if is_patch(text) => found.push(text),
+            Value::Object(members) if depth > 0 => {
+                members.values().for_each(|value| collect(value, depth - 1, found));
+            }
+            Value::Array(list) if depth > 0 => list.iter().for_each(|value| collect(value, depth - 1, found)),
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    collect(input, PATCH_DEPTH, &mut found);
+    seen_text(&found.join("\n"))
+}
+
+fn patch_line(text: &str, paint: Paint) -> String {
+    match text.as_bytes() {
+        [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => paint.dim(text),
+        [b'+', ..] => paint.good(text),
+        [b'-', ..] => paint.bad(text),
+        [b' ', ..] => text.to_owned(),
+        _ => paint.dim(text),
+    }
+}
+
 fn seen_text(text: &str) -> Text {
+    let text = &*without_styles(text);
     let lines = text.lines().take(TEXT_LINES).map(|line| verbatim(line, TEXT_WIDTH)).collect();
     Text { lines, more: text.lines().count().saturating_sub(TEXT_LINES) }
 }

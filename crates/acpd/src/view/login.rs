@@ -27,8 +27,8 @@ fn way(method: &Value) -> Option<String> {
         way.push_str(": ");
         way.push_str(&description);
     }
-    if let Some(how) = how(method).filter(|how| !way.contains(how.as_str())) {
-        way.push_str(&format!(" (`{how}`)"));
+    if let Some(how) = how(method).filter(|how| !way.contains(how.trim_matches('`'))) {
+        way.push_str(&format!(" ({how})"));
     }
     Some(way)
 }
@@ -42,16 +42,16 @@ fn how(method: &Value) -> Option<String> {
     let told = &method["_meta"]["terminal-auth"];
     if let Some(command) = told["command"].as_str() {
         let words = std::iter::once(line(command, WIDTH)).chain(names(&told["args"]));
-        return Some(words.collect::<Vec<_>>().join(" "));
+        return Some(format!("`{}`", words.collect::<Vec<_>>().join(" ")));
     }
     match method["type"].as_str() {
         Some("env_var") => {
             let variables = names(&method["vars"]);
-            (!variables.is_empty()).then(|| format!("env: {}", variables.join(", ")))
+            (!variables.is_empty()).then(|| format!("`env: {}`", variables.join(", ")))
         }
         Some("terminal") => {
             let args = names(&method["args"]);
-            (!args.is_empty()).then(|| format!("its command with: {}", args.join(" ")))
+            (!args.is_empty()).then(|| format!("the agent's command with `{}`", args.join(" ")))
         }
         _ => None,
     }
@@ -86,7 +86,7 @@ mod tests {
                 "Log in with A: Run `a login` in the terminal",
                 "B (`/bin/b auth login`)",
                 "Key (`env: C_KEY, C_URL`)",
-                "D (`its command with: --login`)",
+                "D (the agent's command with `--login`)",
                 "e",
             ]
         );

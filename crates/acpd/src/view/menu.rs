@@ -72,8 +72,16 @@ impl Menu {
     }
 }
 
+impl Menu {
+    /// One row for each option, with its letter, where nothing can be selected.
+    pub(super) fn plain_lines(&self, options: &[Choice]) -> Vec<String> {
+        let letters = self.letters.iter().map(|letter| letter.unwrap_or(' '));
+        letters.zip(options).map(|(letter, choice)| format!("    {letter} {}", choice.name)).collect()
+    }
+}
+
 /// Yes, always, no, deny for the kinds; else a letter of the name, if one is free.
-fn letters(options: &[Choice]) -> Vec<Option<char>> {
+pub(super) fn letters(options: &[Choice]) -> Vec<Option<char>> {
     let mut letters = vec![None; options.len()];
     for (kind, letter) in
         [(Kind::AllowOnce, 'y'), (Kind::AllowAlways, 'a'), (Kind::RejectOnce, 'n'), (Kind::RejectAlways, 'd')]

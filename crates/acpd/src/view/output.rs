@@ -1,10 +1,11 @@
 //! What the session's commands say, line by line, as they say it.
 //!
 //! Pure: what terminals tell comes in, lines come out. Bounded: of each command so many lines are shown, the rest is
-//! counted; what comes while a question is on the screen waits, up to a bound of its own.
+//! counted; what comes while a question is on the screen waits, up to a bound of its own. Colours of a command stay where
+//! acpd has colours, and end with their line; all other control characters are made visible.
 
 use super::paint::Paint;
-use crate::clean;
+use crate::clean::{self, cut, styled};
 use serde_json::Value;
 use std::collections::HashMap;
 
@@ -12,6 +13,8 @@ use std::collections::HashMap;
 const LINES: usize = 100;
 /// Characters of a line that are shown.
 const WIDTH: usize = 400;
+/// Bytes of a line that are kept until there is more to show of it: colours take some.
+const RAW: usize = 16 * 1024;
 /// Lines that wait for a question to go away.
 const HELD: usize = 200;
 
@@ -24,8 +27,7 @@ pub(super) struct Outputs {
 
 #[derive(Default)]
 struct Output {
-    clean: clean::Stream,
-    /// The line that has no end yet.
+    /// The line that has no end yet, as it came.
     open: String,
     lines: usize,
 }
@@ -40,14 +42,14 @@ impl Outputs {
             lines.push(paint.dim(format_args!("  │ … {dropped} bytes left out")));
         }
         if let Some(text) = params["output"].as_str() {
-            let text = output.clean.piece(text).into_owned();
-            output.open.push_str(&text);
+            output.open.push_str(text);
             while let Some(end) = output.open.find('\n') {
                 let line: String = output.open.drain(..=end).collect();
-                lines.extend(output.line(line.trim_end_matches('\n'), paint));
+                let line = line.strip_suffix('\n').unwrap_or(&line);
+                lines.extend(output.line(line.strip_suffix('\r').unwrap_or(line), paint));
             }
             // A line without end is shown as far as it would be anyway.
-            if output.open.chars().count() > WIDTH {
+            if output.open.len() > RAW || styled(&output.open, false).chars().count() > WIDTH {
                 let open = std::mem::take(&mut output.open);
                 lines.extend(output.line(&open, paint));
             }
@@ -84,9 +86,12 @@ impl Output {
         if self.lines > LINES {
             return None;
         }
-        let cut = text.char_indices().nth(WIDTH).map_or(text, |(at, _)| &text[..at]);
-        let more = if cut.len() < text.len() { "…" } else { "" };
-        Some(paint.dim(format_args!("  │ {cut}{more}")))
+        let text = styled(text, paint.is_coloured());
+        let text = cut(&text, WIDTH);
+        Some(match text.contains('\u{1b}') {
+            true => format!("{}{text}\u{1b}[0m", paint.dim("  │ ")),
+            false => paint.dim(format_args!("  │ {text}")),
+        })
     }
 }
 
@@ -149,5 +154,37 @@ mod tests {
         let mut outputs = Outputs::default();
         let lines = said(&mut outputs, json!({"terminalId": "t", "output": "a\u{1b}[2Jb\tc\n"}));
         assert_eq!(lines, ["  │ a␛[2Jb\tc"]);
+    }
+
+    // quirk coloured-output (tools): colours pass to a terminal that has colours, and are dropped elsewhere; nothing else passes
+    #[test]
+    fn colours_of_a_command_pass() {
+        let text = "\u{1b}[0m\u{1b}[01;34mdir\u{1b}[0m\u{1b}[2J\u{1b}]8;;x\u{7}\r\nplain\n";
+        for (colour, shown) in [
+            (false, vec!["  │ dir␛[2J␛]8;;x␇".to_owned(), "  │ plain".to_owned()]),
+            (
+                true,
+                vec![
+                    format!(
+                        "{}\u{1b}[0m\u{1b}[01;34mdir\u{1b}[0m␛[2J␛]8;;x␇\u{1b}[0m",
+                        Paint::new(true).dim("  │ ")
+                    ),
+                    Paint::new(true).dim("  │ plain"),
+                ],
+            ),
+        ] {
+            for size in [1, 5, 100] {
+                let (mut outputs, mut lines) = (Outputs::default(), Vec::new());
+                let chars: Vec<char> = text.chars().collect();
+                for piece in chars.chunks(size) {
+                    let params = json!({"terminalId": "t", "output": piece.iter().collect::<String>()});
+                    lines.extend(outputs.take(&params, Paint::new(colour)));
+                }
+                assert_eq!(lines, shown, "in pieces of {size}");
+            }
+        }
+        let long = format!("{}x\n", "\u{1b}[31my".repeat(500));
+        let lines = Outputs::default().take(&json!({"terminalId": "t", "output": long}), Paint::new(true));
+        assert!(lines[0].ends_with("y\u{1b}[31m…\u{1b}[0m"), "it is cut by what is seen of it");
     }
 }

@@ -8,6 +8,7 @@
 use std::io::{self, Write};
 
 use super::paint::{Paint, Screen};
+use super::wrap::Wrap;
 use crate::editor::Input;
 use unicode_width::UnicodeWidthChar;
 
@@ -54,6 +55,8 @@ pub(super) struct Page<O, E> {
     drawn: usize,
     notes: Vec<String>,
     input: Option<Below>,
+    /// What the answer is broken into rows by, while somebody writes below it.
+    wrap: Wrap,
 }
 
 /// A line that the person writes, and what is above it.
@@ -84,7 +87,13 @@ impl<O: Write, E: Write> Page<O, E> {
             drawn: 0,
             notes: Vec::new(),
             input: None,
+            wrap: Wrap::default(),
         }
+    }
+
+    /// Columns of the screen, while they are known.
+    pub(super) fn columns(&self) -> Option<usize> {
+        self.input.as_ref().map(|below| below.columns).filter(|columns| *columns > 0)
     }
 
     /// Shows a line that the person writes, on a screen of so many columns; or none any more.
@@ -118,7 +127,7 @@ impl<O: Write, E: Write> Page<O, E> {
 
     /// Whether the answer is in the middle of a line.
     pub(super) fn answer_open(&self) -> bool {
-        self.out_open
+        self.is_open()
     }
 
     /// A piece of the answer, clean.
@@ -130,18 +139,41 @@ impl<O: Write, E: Write> Page<O, E> {
             self.end_line(Paragraph::GoesOn)?;
         }
         let mut before = self.take_live();
-        if self.screen.shared && !self.out_open {
+        if self.screen.shared && !self.is_open() {
             self.separate(Block::Answer, &mut before);
         }
         self.say(&before)?;
+        let shown = match self.columns() {
+            Some(columns) => self.wrap.piece(text, columns),
+            None => self.wrap.finish(usize::MAX) + text,
+        };
+        self.write_answer(&shown)?;
+        if !self.is_open() {
+            self.say_notes()?;
+        }
+        self.put_live()
+    }
+
+    fn write_answer(&mut self, text: &str) -> io::Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
         self.out.write_all(text.as_bytes())?;
         self.out.flush()?;
         self.advance(text);
         self.out_open = !text.ends_with('\n');
-        if !self.out_open {
-            self.say_notes()?;
-        }
-        self.put_live()
+        Ok(())
+    }
+
+    /// Whether the answer is in the middle of a line, on the screen or with a word that is held.
+    fn is_open(&self) -> bool {
+        self.out_open || self.wrap.is_holding()
+    }
+
+    /// Writes the word of the answer that waits for what follows it.
+    fn write_held(&mut self) -> io::Result<()> {
+        let held = self.wrap.finish(self.columns().unwrap_or(usize::MAX));
+        self.write_answer(&held)
     }
 
     /// A piece of a thought, clean.
@@ -150,7 +182,7 @@ impl<O: Write, E: Write> Page<O, E> {
         if text.is_empty() {
             return Ok(());
         }
-        if self.screen.shared && self.out_open {
+        if self.screen.shared && self.is_open() {
             self.end_line(Paragraph::GoesOn)?;
         }
         let mut said = self.take_live();
@@ -193,7 +225,7 @@ impl<O: Write, E: Write> Page<O, E> {
 
     /// A remark that can wait for the end of the line.
     pub(super) fn note(&mut self, line: String) -> io::Result<()> {
-        if self.err_open || (self.screen.shared && self.out_open) {
+        if self.err_open || (self.screen.shared && self.is_open()) {
             if self.notes.len() == WAITING_NOTES {
                 self.notes.remove(0);
             }
@@ -299,7 +331,9 @@ impl<O: Write, E: Write> Page<O, E> {
     }
 
     fn close_answer(&mut self, paragraph: Paragraph) -> io::Result<()> {
-        if self.out_open && (self.screen.shared || paragraph == Paragraph::Ends) {
+        if self.is_open() && (self.screen.shared || paragraph == Paragraph::Ends) {
+            self.write_held()?;
+            self.wrap = Wrap::default();
             self.out_open = false;
             self.out.write_all(b"\n")?;
             self.out.flush()?;

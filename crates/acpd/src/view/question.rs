@@ -6,6 +6,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::menu::letters;
 use crate::clean::line;
 
 const NAME_WIDTH: usize = 100;
@@ -74,6 +75,39 @@ impl Question {
             && self.rejection().is_none()
     }
 
+    /// The option that a person means: by its id, its name, a word for its kind, its letter, or a beginning of its id or
+    /// name. None where there is none, or where it could be more than one.
+    pub(crate) fn meant(&self, said: &str) -> Option<&Choice> {
+        let only = |fits: &dyn Fn(&Choice) -> bool| {
+            let mut fitting = self.options.iter().filter(|choice| fits(choice));
+            fitting.next().filter(|_| fitting.next().is_none())
+        };
+        let of_id = self.options.iter().find(|choice| choice.id == said);
+        if let Some(choice) = of_id.or_else(|| only(&|choice| choice.name.eq_ignore_ascii_case(said))) {
+            return Some(choice);
+        }
+        let word = said.to_ascii_lowercase();
+        let kinds: &[Kind] = match word.as_str() {
+            "y" | "yes" | "allow" => &[Kind::AllowOnce],
+            "a" | "always" => &[Kind::AllowAlways],
+            "n" | "no" | "deny" | "reject" | "refuse" => &[Kind::RejectOnce, Kind::RejectAlways],
+            _ => &[],
+        };
+        // A choice among several that allow is not made by a yes.
+        let mut of_kind = kinds.iter().filter(|kind| self.options.iter().any(|choice| choice.kind == **kind));
+        if let Some(kind) = of_kind.next() {
+            return only(&|choice| choice.kind == *kind);
+        }
+        let mut letter = word.chars();
+        if let (Some(letter), None) = (letter.next(), letter.next())
+            && let Some(at) = letters(&self.options).iter().position(|own| *own == Some(letter))
+        {
+            return self.options.get(at);
+        }
+        let begins = |text: &str| text.to_lowercase().starts_with(&word);
+        only(&|choice| kinds.is_empty() && (begins(&choice.id) || begins(&choice.name)))
+    }
+
     /// The permission mode that would allow it without asking (contract 2.1), the narrower one first. None makes a choice.
     pub(super) fn allowed_by(&self) -> Option<&'static str> {
         let allows =
@@ -101,6 +135,59 @@ mod tests {
             options.iter().map(|(id, kind)| json!({"optionId": id, "name": "", "kind": kind})).collect();
         let params = json!({"toolCall": {"toolCallId": "a", "kind": kind}, "options": options});
         Question::read(params.to_string().as_bytes())
+    }
+
+    // issue 28, C6: an option is named as a person would name it; what could be two is none
+    #[test]
+    fn options_are_named_by_people() {
+        let of = |options: &[(&str, &str, &str)], said: &str| {
+            let options: Vec<Value> = options
+                .iter()
+                .map(|(id, name, kind)| json!({"optionId": id, "name": name, "kind": kind}))
+                .collect();
+            let params = json!({"toolCall": {"toolCallId": "a"}, "options": options});
+            let question = Question::read(params.to_string().as_bytes()).expect("it offers something");
+            question.meant(said).map(|choice| choice.id.clone())
+        };
+        let usual = [
+            ("allow-once", "Allow", "allow_once"),
+            ("always", "Allow always", "allow_always"),
+            ("reject", "No, tell it", "reject_once"),
+        ];
+        for (said, id) in [
+            ("allow-once", Some("allow-once")),
+            ("y", Some("allow-once")),
+            ("YES", Some("allow-once")),
+            ("allow", Some("allow-once")),
+            ("a", Some("always")),
+            ("always", Some("always")),
+            ("n", Some("reject")),
+            ("no", Some("reject")),
+            ("deny", Some("reject")),
+            ("no, t", Some("reject")),
+            ("rej", Some("reject")),
+            // A beginning of two.
+            ("al", None),
+            ("", None),
+            ("d", None),
+            ("maybe", None),
+        ] {
+            assert_eq!(of(&usual, said).as_deref(), id, "{said}");
+        }
+        let days =
+            [("1", "Monday", "allow_once"), ("2", "Tuesday", "allow_once"), ("3", "Thursday", "allow_once")];
+        for (said, id) in
+            [("yes", None), ("mon", Some("1")), ("t", Some("2")), ("th", Some("3")), ("no", None)]
+        {
+            assert_eq!(of(&days, said).as_deref(), id, "{said}");
+        }
+        // A word never stands for more than it says.
+        assert_eq!(of(&[("x", "Always", "allow_always"), ("r", "No", "reject_always")], "yes"), None);
+        assert_eq!(of(&[("x", "Yes to all", "allow_always")], "y"), None);
+        assert_eq!(
+            of(&[("x", "Always", "allow_always"), ("r", "No", "reject_always")], "n").as_deref(),
+            Some("r")
+        );
     }
 
     // PE-4: a refusal is the agent's own, once before always, whatever the order; contract 2.1: what would allow it

@@ -12,19 +12,41 @@ use crate::daemon::{LastTurn, Session};
 use crate::moment::Moment;
 use acpd_host::ShownUsage;
 use jiff::Timestamp;
+use serde::Deserialize;
 use serde_json::Value;
 use std::time::Duration;
 
 /// Characters of a line that are shown at most.
 const WIDTH: usize = 1_000;
-/// The room for the names of facts.
+/// The room for the names of facts, at least.
 const NAMES: usize = 12;
+/// The longest name that the others are brought in line with.
+const LONGEST_NAME: usize = 24;
 
-/// A name in front of its value, with a gap even if it is long; nothing without a value.
-fn fact_line(name: &str, value: Option<String>, paint: Paint) -> Option<String> {
-    let value = value.filter(|value| !value.is_empty())?;
-    let gap = if name.chars().count() < NAMES { "" } else { " " };
-    Some(format!("{}{value}", paint.dim(format_args!("{name:<NAMES$}{gap}"))))
+/// Facts, a line each.
+#[derive(Default)]
+struct Facts(Vec<(String, String)>);
+
+impl Facts {
+    /// Adds one; nothing without a value.
+    fn add(&mut self, name: &str, value: Option<String>) {
+        self.0.extend(value.filter(|value| !value.is_empty()).map(|value| (name.to_owned(), value)));
+    }
+
+    /// Where the values begin: two columns behind the longest name.
+    fn width(&self) -> usize {
+        let widths = self.0.iter().map(|(name, _)| name.chars().count() + 2);
+        widths.filter(|width| *width <= LONGEST_NAME).max().unwrap_or_default().max(NAMES)
+    }
+
+    fn lines(&self, paint: Paint) -> Vec<String> {
+        let width = self.width();
+        let line = |(name, value): &(String, String)| {
+            let gap = if name.chars().count() + 2 > width { "  " } else { "" };
+            format!("{}{value}", paint.dim(format_args!("{name:<width$}{gap}")))
+        };
+        self.0.iter().map(line).collect()
+    }
 }
 
 /// A name as a program writes it, as words.
@@ -36,12 +58,53 @@ fn spaced(name: &str) -> String {
     words.collect()
 }
 
+/// What an agent offers to choose from, by the snapshot of a session.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Chosen {
+    modes: Value,
+    models: Value,
+    config_options: Value,
+}
+
+impl Chosen {
+    fn of(session: &Session) -> Self {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Whole {
+            snapshot: Chosen,
+        }
+        let whole = session.raw.as_deref().and_then(|raw| serde_json::from_str::<Whole>(raw.get()).ok());
+        whole.unwrap_or_default().snapshot
+    }
+
+    /// The name of a mode or model for people, else its id.
+    fn name(&self, what: &str, id: Option<&str>) -> Option<String> {
+        let id = id?;
+        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+        let options = list(&self.config_options).into_iter();
+        let of_kind = options.filter(|option| option["category"] == what || option["id"] == what);
+        // They may be in groups.
+        let choices = of_kind.flat_map(|option| list(&option["options"])).flat_map(|choice| {
+            let grouped = list(&choice["options"]);
+            if grouped.is_empty() { vec![choice] } else { grouped }
+        });
+        let (modes, models) = (list(&self.modes["availableModes"]), list(&self.models["availableModels"]));
+        let named = choices
+            .chain(if what == "mode" { modes } else { models })
+            .find(|choice| ["value", "id", "modelId"].iter().any(|key| choice[*key].as_str() == Some(id)));
+        let name = named.and_then(|choice| Some(line(choice["name"].as_str()?, WIDTH)));
+        name.filter(|name| !name.is_empty()).or_else(|| Some(line(id, WIDTH)))
+    }
+}
+
 /// A session for a person, line by line.
 pub(crate) fn session_record(session: &Session, now: Timestamp, screen: Screen) -> Vec<String> {
     let paint = Paint::new(screen.colour);
-    let mut lines = Vec::new();
+    let mut facts = Facts::default();
     let time = |at: Moment| format!("{} UTC ({} ago)", date_and_time(at), age(at, now));
-    let mut fact = |name: &str, value: Option<String>| lines.extend(fact_line(name, value, paint));
+    let mut fact = |name: &str, value: Option<String>| facts.add(name, value);
+    let chosen = Chosen::of(session);
     let text = |text: &str| Some(line(text, WIDTH));
     let of = |value: &Option<String>| value.as_deref().and_then(text);
     fact("session", text(&session.session_id));
@@ -52,8 +115,8 @@ pub(crate) fn session_record(session: &Session, now: Timestamp, screen: Screen) 
     fact("title", of(&session.title));
     fact("first prompt", of(&session.first_prompt).filter(|_| session.title.is_none()));
     fact("cwd", text(&session.cwd));
-    fact("model", of(&session.model));
-    fact("mode", of(&session.mode));
+    fact("model", chosen.name("model", session.model.as_deref()));
+    fact("mode", chosen.name("mode", session.mode.as_deref()));
     fact("created", Some(time(session.created_at)));
     fact("changed", Some(time(session.updated_at)));
     fact("events", Some(grouped(session.event_count)));
@@ -66,6 +129,7 @@ pub(crate) fn session_record(session: &Session, now: Timestamp, screen: Screen) 
     for (name, value) in session.metadata.as_object().into_iter().flatten() {
         fact(&spaced(&line(name, 40)), plain(value));
     }
+    let mut lines = facts.lines(paint);
     if let Some(info) = session.termination_info.as_ref().filter(|_| session.ended) {
         lines.push(String::new());
         lines.extend(termination(info, &session.agent, paint));
@@ -119,8 +183,8 @@ fn cost(usage: &ShownUsage) -> String {
 
 /// The record of an end, with all there is of the process's stderr.
 fn termination(info: &Value, agent: &str, paint: Paint) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut fact = |name: &str, value: Option<String>| lines.extend(fact_line(name, value, paint));
+    let mut facts = Facts::default();
+    let mut fact = |name: &str, value: Option<String>| facts.add(name, value);
     let text = |key: &str| info[key].as_str().map(|text| line(text, WIDTH));
     let words = |key: &str| text(key).map(|text| text.replace('_', " "));
     let yes = |key: &str| (info[key].as_bool() == Some(true)).then(|| "yes".to_owned());
@@ -139,6 +203,7 @@ fn termination(info: &Value, agent: &str, paint: Paint) -> Vec<String> {
     fact("began", text("startedAt").map(|at| format!("{} UTC", date_and_time(at.as_str().into()))));
     fact("at", text("endedAt").map(|at| format!("{} UTC", date_and_time(at.as_str().into()))));
     fact("last event", info["lastEventSeq"].as_u64().map(grouped));
+    let mut lines = facts.lines(paint);
     lines.extend(stderr(&info["stderr"], paint));
     lines.extend(ending::hint(info, &line(agent, 60)).map(|hint| format!("{} {hint}", paint.kind("next:"))));
     lines
@@ -270,6 +335,39 @@ mod tests {
         let text = session_record(&session, now, Screen::default()).join("\n");
         assert!(text.contains("last turn   not finished after 1 m 12 s, "), "{text}");
         assert!(!["tokens", "cost", "questions"].iter().any(|name| text.contains(name)), "{text}");
+    }
+
+    // issue 28, RA9: names for people in the place of ids, and values that stand apart from their names
+    #[test]
+    fn what_was_chosen_has_its_name() {
+        let raw = json!({
+            "sessionId": "s", "mode": "https://m.test#agent", "model": "$m|openai", "firstPrompt": "say hello",
+            "metadata": {"permissionMode": "default"},
+            "snapshot": {
+                "modes": {"availableModes": [{"id": "https://m.test#agent", "name": "Ag\u{1b}ent"}]},
+                "configOptions": [{"id": "m", "category": "model", "options": [
+                    {"group": "g", "options": [{"value": "other", "name": "No"}, {"value": "$m|openai", "name": "M"}]},
+                ]}],
+            },
+        });
+        let session = |raw: &Value| {
+            Session::read(serde_json::value::to_raw_value(raw).expect("JSON")).expect("a session")
+        };
+        let now = "2026-11-21T12:00:00Z".parse().expect("a time");
+        let text = session_record(&session(&raw), now, Screen::default()).join("\n");
+        for part in [
+            "\nmodel            M\n",
+            "\nmode             Ag␛ent\n",
+            "\nfirst prompt     say hello\n",
+            "\npermission mode  default",
+        ] {
+            assert!(text.contains(part), "{part:?} is not in {text}");
+        }
+        let mut other = raw;
+        other["snapshot"] =
+            json!({"modes": 7, "configOptions": [[], {"category": "model", "options": [{}]}]});
+        let text = session_record(&session(&other), now, Screen::default()).join("\n");
+        assert!(text.contains("model            $m|openai\n"), "without a name it is the id: {text}");
     }
 
     // contract 6: nothing of an agent reaches the terminal unfiltered

@@ -67,7 +67,7 @@ fn known_by(agent: &str, title: Option<&str>, cwd: &str) -> [Cell; 3] {
 
 const HITS: [Column; 5] = [
     Column::text("ID", Cut::Never),
-    Column::number("EVENT"),
+    Column::number("TURN"),
     Column::number("AGE"),
     Column::text("PART", Cut::Never),
     Column::text("TEXT", Cut::End(10)),
@@ -286,7 +286,7 @@ mod tests {
         };
         assert_eq!(
             hits(std::slice::from_ref(&hit), now(), None, PLAIN),
-            ["ID        EVENT  AGE  PART    TEXT", "d5e-7000     12   2m  answer  the ␛[2Jparser is fixed",]
+            ["ID        TURN  AGE  PART    TEXT", "d5e-7000    12   2m  answer  the ␛[2Jparser is fixed",]
         );
         let narrow = hits(&[hit], now(), Some(40), PLAIN);
         assert!(narrow.iter().all(|line| line.chars().count() <= 40), "{narrow:?}");

@@ -4,9 +4,11 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use super::page::{Block, Paragraph};
+use super::wrap::Wrap;
 use super::{Calls, Phase, Tally, View};
 use crate::clean::{line, verbatim};
 use crate::editor::Input;
+use unicode_width::UnicodeWidthStr;
 
 /// Rows that are shown of a prompt; it may be a file that was pasted.
 const ROWS: usize = 20;
@@ -45,7 +47,13 @@ impl<O: Write, E: Write> View<O, E> {
             0 => format!("{} {by}", paint.kind("›")),
             _ => "  ".to_owned(),
         };
-        let row = |(at, row): (usize, &&str)| format!("{}{}", mark(at), verbatim(row, WIDTH));
+        let columns = self.page.columns().unwrap_or(usize::MAX);
+        let row = |(at, row): (usize, &&str)| {
+            let taken = if at == 0 { 2 + by.width() } else { 2 };
+            let mut wrap = Wrap::new(taken, 2);
+            let row = wrap.piece(&verbatim(row, WIDTH), columns) + &wrap.finish(columns);
+            format!("{}{row}", mark(at))
+        };
         let mut rows: Vec<String> = all.iter().take(ROWS).enumerate().map(row).collect();
         if let Some(more) = all.len().checked_sub(ROWS).filter(|more| *more > 0) {
             rows.push(paint.dim(format_args!("  … {more} more lines")));
@@ -71,6 +79,11 @@ impl<O: Write, E: Write> View<O, E> {
     /// The options of the question that is asked, for a screen that is not changed.
     pub(crate) fn menu(&self) -> Vec<String> {
         self.asking.as_ref().map(super::asking::Asking::options).unwrap_or_default()
+    }
+
+    /// The same where an answer is a line.
+    pub(crate) fn plain_menu(&self) -> Vec<String> {
+        self.asking.as_ref().map(super::asking::Asking::plain_options).unwrap_or_default()
     }
 
     /// Lines that were shown before, as they were.

@@ -1,23 +1,39 @@
-//! Tar archives, compressed by gzip. They are gone through twice: for what they say, and for what they have.
+//! Tar archives, compressed by gzip or bzip2. They are gone through twice: for what they say, and for what they have.
 
+use super::bunzip::BzDecoder;
 use super::{ArchiveError, Files, Sum, damaged_or};
 use crate::inside::InsidePath;
 use flate2::read::MultiGzDecoder;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::path::Path;
 use tar::{Archive, EntryType};
 
 /// The longest name or list of attributes before an entry.
 const LONGEST_HEADER: u64 = 64 * 1024;
 
-fn open(archive: &Path) -> Result<Archive<MultiGzDecoder<BufReader<File>>>, ArchiveError> {
-    Ok(Archive::new(MultiGzDecoder::new(BufReader::new(File::open(archive)?))))
+/// The compression of a tar archive.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Compression {
+    Gzip,
+    Bzip2,
 }
 
-pub(super) fn unpack(archive: &Path, target: &mut Files<'_>) -> Result<(), ArchiveError> {
-    look_through(archive, target)?;
-    let mut opened = open(archive)?;
+fn open(archive: &Path, compression: Compression) -> Result<Archive<Box<dyn Read>>, ArchiveError> {
+    let file = BufReader::new(File::open(archive)?);
+    Ok(Archive::new(match compression {
+        Compression::Gzip => Box::new(MultiGzDecoder::new(file)),
+        Compression::Bzip2 => Box::new(BzDecoder::new(file)),
+    }))
+}
+
+pub(super) fn unpack(
+    archive: &Path,
+    compression: Compression,
+    target: &mut Files<'_>,
+) -> Result<(), ArchiveError> {
+    look_through(archive, compression, target)?;
+    let mut opened = open(archive, compression)?;
     for entry in opened.entries().map_err(damaged_or)? {
         let mut entry = entry.map_err(damaged_or)?;
         let kind = entry.header().entry_type();
@@ -41,9 +57,9 @@ pub(super) fn unpack(archive: &Path, target: &mut Files<'_>) -> Result<(), Archi
 }
 
 /// As the headers stand there: a name that is gigabytes long is read by nothing.
-fn look_through(archive: &Path, target: &Files<'_>) -> Result<(), ArchiveError> {
+fn look_through(archive: &Path, compression: Compression, target: &Files<'_>) -> Result<(), ArchiveError> {
     let mut sum = Sum::of(target.bounds);
-    let mut opened = open(archive)?;
+    let mut opened = open(archive, compression)?;
     for entry in opened.entries().map_err(damaged_or)?.raw(true) {
         let entry = entry.map_err(damaged_or)?;
         let (kind, size) = (entry.header().entry_type(), entry.size());

@@ -39,6 +39,29 @@ fn an_entry_is_read() {
     assert!(target.sha256.as_ref().is_some_and(|hash| hash.as_str().starts_with("e3b0c442")));
 }
 
+// issue 28, R16: the program of a package, and members of a kind that are not known, by their names
+#[test]
+fn a_kind_has_its_program_and_names_what_is_unknown() {
+    let one = |npx: &str| {
+        let file = format!(
+            r#"{{"id": "x", "name": "X", "version": "1", "distribution": {{"npx": {npx}, "uvx": {{"package": "x"}}}}}}"#
+        );
+        find_entry(&file, &name("x")).map(|entry| entry.distribution.npx.expect("there is one"))
+    };
+    let run = one(r#"{"package": "x", "zeal": 1, "cmd": "two", "args": [], "runner": {"a": []}}"#)
+        .expect("it is read");
+    assert_eq!(run.cmd.as_ref().map(ProgramName::as_str), Some("two"));
+    assert_eq!(run.unknown.names(), ["runner", "zeal"]);
+    assert_eq!(one(r#"{"package": "x"}"#).expect("it is read").unknown, Unknown::default());
+    for cmd in ["", "../x", "-x", "a b"] {
+        let Err(RegistryError::Member { path, .. }) = one(&format!(r#"{{"package": "x", "cmd": "{cmd}"}}"#))
+        else {
+            panic!("{cmd} is no name")
+        };
+        assert_eq!(path, "distribution.npx.cmd");
+    }
+}
+
 // issue 14: one agent's object is taken, too
 #[test]
 fn a_file_of_one_agent_is_read() {

@@ -437,6 +437,27 @@ fn a_dumb_terminal_has_lines() {
     });
 }
 
+// issue 28, C9: so does `acpd run`: it asks in lines, and an answer is a letter or a word with Enter behind it
+#[test]
+fn a_dumb_terminal_is_asked_by_run() {
+    let scratch = Scratch::new();
+    both(&scratch, |place| {
+        for (typed, told) in [("n\n", "refused: Reject once"), ("yes\n", "allowed: Allow once")] {
+            let mut run = PseudoTerminal::new()
+                .dumb()
+                .start(&scratch, &[&["run"], place, &["ask edit Write it"]].concat());
+            run.wait_for("n Reject once");
+            run.wait_for("then Enter");
+            run.press("what\n");
+            run.wait_for("then Enter");
+            run.press(typed);
+            run.wait_for(told);
+            let (shown, _) = run.end();
+            assert!(!shown.contains('\u{1b}'), "{shown:?}");
+        }
+    });
+}
+
 // contract 7.1: a narrow screen; no row of the line is wider than it
 #[test]
 fn a_narrow_terminal_is_enough() {

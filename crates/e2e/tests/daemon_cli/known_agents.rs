@@ -110,10 +110,27 @@ fn a_check_names_the_login_of_the_makers() {
     stand_in(&scratch.path("bin/claude-agent-acp"), "");
     let check = || run(&scratch, &["bin"], &["agents", "check", "claude"]);
     let (exit, out, err) = check();
-    assert!(exit == Exit::Code(0) && out.ends_with("login     it names no way\n"), "{out}{err}");
+    assert!(exit == Exit::Code(0) && out.ends_with("login     none needed or offered\n"), "{out}{err}");
     stand_in(&scratch.path("bin/claude"), "");
     let (_, out, err) = check();
     assert!(out.ends_with("login     Claude: `claude /login`\n"), "{out}{err}");
+}
+
+// contract 6: what an agent calls itself, and what it says that it can do, reaches neither a terminal nor a pipe as it came
+#[test]
+fn a_check_is_not_driven_by_the_agent() {
+    let hostile = "X\\u001b]52;c;ZXZpbA==\\u0007\\u001b[2J\\u009b5n\\r\\u202e";
+    let answer = format!(
+        "take; answer '{{\"protocolVersion\":1,\"agentInfo\":{{\"name\":\"{hostile}\",\"title\":\"{hostile}\",\
+         \"version\":\"{hostile}\"}},\"agentCapabilities\":{{\"promptCapabilities\":{{\"{hostile}\":true}},\
+         \"mcpCapabilities\":{{\"{hostile}\":true}},\"sessionCapabilities\":{{\"{hostile}\":{{}}}}}},\
+         \"authMethods\":[{{\"id\":\"{hostile}\",\"name\":\"{hostile}\"}}]}}'; take"
+    );
+    let scratch = Scratch::new().shell("info", &acpd_e2e::taking_shell_agent(&answer.replace('\n', "")));
+    let (exit, out, err) = crate::cli::run(&scratch, &["agents", "check", "info"]);
+    assert_eq!(exit, Exit::Code(0), "{err}");
+    let is_harmful = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+    assert!(out.contains("info: X␛]52") && !out.contains(is_harmful), "{out:?}");
 }
 
 // issue 14: each of the 14 works by its name alone when its program is in PATH, with the arguments that make it an agent

@@ -124,6 +124,9 @@ fn files_images_and_directories_are_given() {
     std::fs::create_dir(&other).expect("a directory");
     std::fs::write(scratch.work().join("notes.txt"), "hello\n").expect("it is writable");
     std::fs::write(scratch.work().join("shot.png"), b"\x89PNG\r\n\x1a\n...").expect("it is writable");
+    let binary = scratch.path("b.bin");
+    std::fs::write(&binary, b"\xff\0").expect("it is writable");
+    let binary = binary.to_str().expect("text");
     let other = other.to_str().expect("text");
     let all = ["--file", "notes.txt", "--image", "shot.png", "--add-dir", other];
     let (exit, out, err) = scratch.start_command(run(&scratch, &[&all[..], &["params"]].concat())).end();
@@ -134,7 +137,11 @@ fn files_images_and_directories_are_given() {
         "{out}"
     );
     for (flag, value, words) in [
-        ("--file", "notes.txt", "--file notes.txt: the agent takes no files in a prompt"),
+        (
+            "--file",
+            binary,
+            "the agent takes no files in a prompt, and this one is neither text nor in a directory",
+        ),
         ("--image", "shot.png", "--image shot.png: the agent takes no images"),
         ("--add-dir", other, "the agent takes no other directories"),
         ("--image", "notes.txt", "--image notes.txt: not a PNG"),

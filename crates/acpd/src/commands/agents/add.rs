@@ -1,14 +1,15 @@
 //! `acpd agents add`: installs an agent and gives it an entry.
 
 use super::entry::{by_hand, can_be_entered, enter, entry_of};
-use super::installation::{Checked, How, check, install};
+use super::installation::{Checked, How, check, install, spec_of};
 use super::outcome::{Outcome, refusal};
 use super::place::{Owner, Place, interruptible};
+use super::trial::unmet_node_of;
 use super::wish::{Registry, Wish, of_entry, of_known};
 use crate::cli;
 use crate::exit::Failure;
 use crate::installing::{Consent, Programs};
-use crate::stdout::print;
+use crate::streams::{print, print_json};
 use acpd_catalog::program_in;
 
 pub(super) async fn add(args: cli::Add) -> Result<(), Failure> {
@@ -54,7 +55,11 @@ async fn add_by(programs: &Programs, args: cli::Add) -> Result<(), Failure> {
     let entry = entry_of(before, &there, &wish)?;
     let checked = match how.checks {
         true => check(programs, &place, &there, entry.clone()).await?,
-        false => Checked::Not,
+        false => {
+            let node = unmet_node_of(&spec_of(&place, &there, entry.clone())).await?;
+            node.iter().for_each(|node| programs.told.line(&format!("{name}: {node}")));
+            Checked::Not
+        }
     };
     let was_there = there.published.is_none();
     let daemon = enter(&place, &mut there, &entry, how)?.tell_daemon().await;
@@ -62,7 +67,10 @@ async fn add_by(programs: &Programs, args: cli::Add) -> Result<(), Failure> {
     let (receipt, program, file) = (&there.receipt, &there.program, place.config_file());
     let before = old.as_ref();
     let outcome = Outcome { receipt, program, before, was_there, checked: &checked, daemon, swept, file };
-    print(&if args.place.json { outcome.object().to_string() } else { outcome.words() })?;
+    match args.place.json {
+        true => print_json(&outcome.object().to_string())?,
+        false => print(&outcome.words())?,
+    };
     if let Some(companion) = wish.known.and_then(|known| known.companion) {
         let path = std::env::var_os("PATH").unwrap_or_default();
         if program_in(&path, companion.program).is_none() {
@@ -75,7 +83,7 @@ async fn add_by(programs: &Programs, args: cli::Add) -> Result<(), Failure> {
         }
     }
     match &checked {
-        Checked::Refuses(check) => Err(refusal(name.as_str(), check)),
+        Checked::Refuses(trial) => Err(refusal(name.as_str(), trial)),
         _ => Ok(()),
     }
 }

@@ -4,7 +4,7 @@
 use super::supervisor;
 use crate::clean;
 use crate::cli::Which;
-use crate::commands::sessions::{print_remark, screen_of_stdout};
+use crate::commands::sessions::screen_of_stdout;
 use crate::config::Config;
 use crate::daemon::{Chosen, Daemon, choose, find_daemon};
 use crate::daemon_config::DaemonConfig;
@@ -12,7 +12,7 @@ use crate::exit::Failure;
 use crate::hosting::warn_of_unused;
 use crate::known_agents::KnownAgents;
 use crate::local_host::agent_specs;
-use crate::stdout::{print, window};
+use crate::streams::{print, print_json, remark, window};
 use crate::view::{Cell, Column, Cut, Paint, Tone, span, table};
 use acpd_gateway::{AgentList, AgentSight};
 use acpd_host::{AgentHealth, TaskScope};
@@ -39,7 +39,7 @@ pub(super) async fn list(json: bool, which: Which) -> Result<(), Failure> {
     let given = which.config.as_deref();
     let own = DaemonConfig::of(&config.storage.path);
     if let Some(own) = own.filter(|own| own.is_another(given)) {
-        print_remark(&own.words(given));
+        remark(&own.words(given));
     }
     Ok(())
 }
@@ -70,7 +70,7 @@ enum Running {
 
 fn show(listed: &str, json: bool, running: Running) -> Result<(), Failure> {
     if json {
-        return print(listed).map(drop);
+        return print_json(listed).map(drop);
     }
     let listed: Listed = serde_json::from_str(listed)?;
     let width = window().map(|(columns, _)| columns);

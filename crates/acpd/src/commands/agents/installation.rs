@@ -1,8 +1,8 @@
 //! One version of an agent: put together, and started once. For `add` and `update`.
 
 use super::place::Place;
+use super::trial::Trial;
 use super::wish::Wish;
-use super::{explain, login, with_progress};
 use crate::config;
 use crate::exit::{Code, Failure};
 use crate::installing::{
@@ -10,10 +10,9 @@ use crate::installing::{
     install_python, newest_of_npm,
 };
 use crate::local_host::agent_specs;
-use acpd_catalog::{Chosen, Locked, Package, Published, Receipt, Scripts, Source, Version};
-use acpd_host::AgentCheck;
+use acpd_catalog::{Chosen, Locked, Package, ProgramName, Published, Receipt, Scripts, Source, Version};
+use acpd_host::{AgentCheck, AgentSpec};
 use jiff::Timestamp;
-use serde_json::json;
 use std::path::PathBuf;
 
 /// How it is installed.
@@ -82,7 +81,7 @@ pub(super) async fn install<'a>(
         }
         Chosen::Npx(run) => {
             let preferred = wish.known.map(|known| known.program);
-            install_npm(programs, &run.package, preferred, how.consent, staging.path()).await?
+            install_npm(programs, run, preferred, how.consent, staging.path()).await?
         }
         Chosen::Uvx(run) => {
             let tool = PythonTool::here();
@@ -94,7 +93,8 @@ pub(super) async fn install<'a>(
                 _ => "",
             };
             let preferred = wish.known.map(|known| known.program);
-            let wanted = Wanted { package: &run.package, python, preferred, consent: how.consent };
+            let cmd = run.cmd.as_ref().map(ProgramName::as_str);
+            let wanted = Wanted { package: &run.package, python, cmd, preferred, consent: how.consent };
             let to = |version: &Version| agents.version(name, version);
             install_python(programs, &tool, wanted, staging.path(), to).await?
         }
@@ -162,19 +162,26 @@ fn already<'a>(
 /// What a start of it has shown.
 pub(super) enum Checked {
     Not,
-    /// With the ways to log in to it.
-    Works(Box<AgentCheck>, Vec<String>),
+    Works(Box<Trial>),
     /// It runs, and answers with an error of its own, such as for want of a login.
-    Refuses(Box<AgentCheck>),
+    Refuses(Box<Trial>),
 }
 
 impl Checked {
     pub(super) fn check(&self) -> Option<&AgentCheck> {
         match self {
             Self::Not => None,
-            Self::Works(check, _) | Self::Refuses(check) => Some(check),
+            Self::Works(trial) | Self::Refuses(trial) => Some(&trial.check),
         }
     }
+}
+
+/// How it is started by its entry.
+pub(super) fn spec_of(place: &Place, there: &There<'_>, entry: config::Agent) -> AgentSpec {
+    let name = &there.receipt.name;
+    let mut config = place.config.clone();
+    config.agents.insert(name.to_string(), entry);
+    agent_specs(&config).remove(name.as_str()).expect("it was put there")
 }
 
 /// Starts it as its entry will have it.
@@ -184,26 +191,19 @@ pub(super) async fn check(
     there: &There<'_>,
     entry: config::Agent,
 ) -> Result<Checked, Failure> {
-    let name = &there.receipt.name;
-    let mut config = place.config.clone();
-    config.agents.insert(name.to_string(), entry);
-    let spec = agent_specs(&config).remove(name.as_str()).expect("it was put there");
+    let spec = spec_of(place, there, entry);
     let (supervisor, scope) = programs.means();
-    let cwd = std::env::current_dir()?;
-    let checked = acpd_host::check_agent(supervisor, scope, &spec, &cwd);
-    let checked = Box::new(with_progress(name.as_str(), checked).await);
-    if checked.ok {
-        let ways = login::ways_of(&spec, &checked);
-        return Ok(Checked::Works(checked, ways));
+    let trial = Box::new(Trial::by(supervisor, scope, &spec).await?);
+    if trial.check.ok {
+        return Ok(Checked::Works(trial));
     }
-    if checked.refused {
-        return Ok(Checked::Refuses(checked));
+    if trial.check.refused {
+        return Ok(Checked::Refuses(trial));
     }
-    let error = checked.error.as_deref().unwrap_or_default();
-    let why = explain(name.as_str(), error, &json!(checked.termination_info));
     let remedy = match there.receipt.scripts {
+        _ if trial.node.is_some() => "put a newer Node.js first in PATH, and try again",
         Scripts::Skipped => "its install scripts were left out; --allow-scripts runs them",
         _ => "if it has to be set up before it starts, --no-check installs it without a start",
     };
-    Err(Failure::Failed(format!("{why}\nnothing was changed; {remedy}")))
+    Err(Failure::Failed(format!("{}\nnothing was changed; {remedy}", trial.explain())))
 }

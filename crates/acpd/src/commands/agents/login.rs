@@ -6,7 +6,8 @@
 mod on_terminal;
 mod ways;
 
-use super::{explain, supervisor};
+use super::supervisor;
+use super::trial::explain;
 use crate::clean::line;
 use crate::commands::shown;
 use crate::config::{Agent, Config};
@@ -16,7 +17,7 @@ use crate::known_agents::known_agent;
 use crate::local_host::{agent_spec, load_config};
 use crate::progress::waiting;
 use crate::signals::StopSignals;
-use crate::stdout::print;
+use crate::streams::{print, remark, remark_open};
 use acpd_catalog::{logged_in, to_run};
 use acpd_gateway::AgentOrigin;
 use acpd_host::{
@@ -27,7 +28,7 @@ use rustix::process::Signal;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -87,7 +88,7 @@ fn own(spec: &AgentSpec) -> Command {
 }
 
 /// A variable of an agent's environment.
-fn variable(spec: &AgentSpec, name: &str) -> Option<OsString> {
+pub(super) fn variable(spec: &AgentSpec, name: &str) -> Option<OsString> {
     let own = spec.program.env.iter().find(|(own, _)| own == name);
     own.map(|(_, value)| value.clone()).or_else(|| std::env::var_os(name))
 }
@@ -144,7 +145,7 @@ impl Login<'_> {
                 // An address to visit, or a code to type, is said there.
                 let text = text.map(|text| line(&text, 2_000)).filter(|text| !text.trim().is_empty());
                 if let Some(text) = text {
-                    tell(&format!("  | {text}"));
+                    remark(&format!("  | {text}"));
                 }
             }
         });
@@ -166,14 +167,14 @@ impl Login<'_> {
         if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
             return Err(self.unnamed("which --method?", ways));
         }
-        tell(&format!("{} can be logged in to in these ways:", self.spec.name));
+        remark(&format!("{} can be logged in to in these ways:", self.spec.name));
         for (at, way) in ways.iter().enumerate() {
             let key = if at < KEYS { (at + 1).to_string() } else { " ".to_owned() };
-            tell(&format!("  {key}  {}", way.words));
+            remark(&format!("  {key}  {}", way.words));
         }
         // What is typed before the question is shown is no answer to it, and all that is typed behind it is read.
         let mut keyboard = Keyboard::open()?;
-        let _closed = write!(std::io::stderr(), "a number: ");
+        remark_open("a number: ");
         let chosen = loop {
             match keyboard.next().await {
                 Typed::Key(Key::Letter(key)) => {
@@ -185,7 +186,7 @@ impl Login<'_> {
                 Typed::Key(Key::Suspend) => keyboard.stop(Signal::TSTP)?,
                 Typed::Key(Key::Interrupt | Key::Escape | Key::Quit) | Typed::Gone => {
                     drop(keyboard);
-                    tell("");
+                    remark("");
                     return Err(interrupted());
                 }
                 Typed::Continued => keyboard.enter_again()?,
@@ -193,7 +194,7 @@ impl Login<'_> {
             }
         };
         drop(keyboard);
-        tell(&chosen.words);
+        remark(&chosen.words);
         Ok(chosen)
     }
 
@@ -206,8 +207,8 @@ impl Login<'_> {
     /// The agent does it by itself.
     async fn by_agent(&self, agent: &AgentHandle, way: &Way, stops: &mut StopSignals) -> Result<(), Failure> {
         let name = &self.spec.name;
-        tell(&format!("{name} logs in by itself: {}", way.words));
-        tell("it may open a browser; Ctrl-C gives up");
+        remark(&format!("{name} logs in by itself: {}", way.words));
+        remark("it may open a browser; Ctrl-C gives up");
         let params = serde_json::to_vec(&json!({"methodId": way.id}))?.into();
         let asked = waiting("waiting for the login", true, agent.request(method::AUTHENTICATE, Some(params)));
         let answer = tokio::select! {
@@ -248,7 +249,7 @@ impl Login<'_> {
                 "this way to log in needs a terminal on stdin and stdout: run `acpd agents login {name} --method {id}` on one"
             )));
         }
-        tell(&format!("{name} logs in on this terminal: `{}`", command.shown()));
+        remark(&format!("{name} logs in on this terminal: `{}`", command.shown()));
         let mut spec = ProgramSpec::new(&command.program, std::env::current_dir()?);
         spec.args = command.args.iter().map(Into::into).collect();
         let more = command.env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
@@ -379,11 +380,6 @@ struct Refusal {
 
 fn interrupted() -> Failure {
     Failure::Of(Code::Interrupted, "interrupted".to_owned())
-}
-
-fn tell(text: &str) {
-    // Without stderr nothing can be told.
-    let _closed = writeln!(anstream::stderr(), "{text}");
 }
 
 /// The environment of a program that an agent names: what lies beside the agent's own, which need not be in PATH, is found first.

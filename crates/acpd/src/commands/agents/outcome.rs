@@ -2,11 +2,11 @@
 
 use super::installation::Checked;
 use super::place::Swept;
-use super::{describe, explain};
+use super::trial::Trial;
 use crate::exit::{Code, Failure};
 use crate::kept_config::Daemonized;
 use acpd_catalog::Receipt;
-use acpd_host::{AgentCheck, error_code};
+use acpd_host::error_code;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -63,8 +63,8 @@ impl Outcome<'_> {
         if let Some(before) = before.filter(|before| before.version != receipt.version) {
             lines.push(format!("it takes the place of {}", before.version));
         }
-        if let Checked::Works(check, ways) = checked {
-            lines.push(describe(check, ways));
+        if let Checked::Works(trial) = checked {
+            lines.push(trial.describe());
         }
         lines.push(format!("[agents.{}] is in {}. {}", receipt.name, file.display(), daemon.words("")));
         lines.extend(swept.words(&receipt.name));
@@ -79,11 +79,11 @@ impl Outcome<'_> {
 }
 
 /// The failure that an agent ends with that runs and refuses.
-pub(super) fn refusal(name: &str, check: &AgentCheck) -> Failure {
-    let error = check.error.as_deref().unwrap_or_default();
+pub(super) fn refusal(name: &str, trial: &Trial) -> Failure {
+    let error = trial.check.error.as_deref().unwrap_or_default();
     let wants_login = error.contains(&error_code::AUTH_REQUIRED.to_string());
     let code = if wants_login { Code::Login } else { Code::Failed };
-    let why = explain(name, error, &json!(check.termination_info));
+    let why = trial.explain();
     Failure::Of(
         code,
         format!("{why}\nit is installed and has its entry; `acpd agents check {name}` tries again"),

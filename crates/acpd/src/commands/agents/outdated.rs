@@ -7,7 +7,7 @@ use crate::cli;
 use crate::commands::sessions::screen_of_stdout;
 use crate::exit::{Code, Failure};
 use crate::installing::{Programs, newest_of_npm, newest_of_python};
-use crate::stdout::{print, window};
+use crate::streams::{print, print_json, window};
 use crate::view::{Cell, Column, Cut, Paint, Tone, table};
 use acpd_catalog::{Chosen, Kind, Receipt, Version};
 use serde_json::{Value, json};
@@ -101,7 +101,7 @@ async fn outdated_by(programs: &Programs, args: cli::Outdated) -> Result<(), Fai
         }
     }
     if args.place.json {
-        print(&json!({"agents": objects}).to_string())?;
+        print_json(&json!({"agents": objects}).to_string())?;
     } else if rows.is_empty() {
         print("no agent was added; `acpd agents add NAME` adds one")?;
     } else {

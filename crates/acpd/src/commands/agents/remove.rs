@@ -7,7 +7,7 @@ use crate::config::edit;
 use crate::exit::Failure;
 use crate::installing::{Programs, yes};
 use crate::kept_config::{Daemonized, KeptConfig};
-use crate::stdout::print;
+use crate::streams::{print, print_json};
 use acpd_catalog::AgentName;
 use serde_json::json;
 use std::io::{self, IsTerminal};
@@ -55,7 +55,7 @@ async fn remove_by(programs: &Programs, args: cli::Remove) -> Result<(), Failure
         let told = json!({
             "name": name, "config": place.config_file().to_string_lossy(), "reloaded": reloaded, "removed": is_gone,
         });
-        print(&told.to_string())?;
+        print_json(&told.to_string())?;
     } else {
         let entry = match &daemon {
             Some(daemon) => format!(

@@ -6,11 +6,12 @@ use super::installation::{Checked, How, check, install};
 use super::outcome::{Outcome, refusal};
 use super::outdated::{Newest, is_newer, newest};
 use super::place::{Owner, Place, interruptible};
+use super::trial::Trial;
 use crate::cli;
 use crate::exit::{self, Failure};
 use crate::installing::{Consent, Programs};
 use crate::nearest::unlisted;
-use crate::stdout::print;
+use crate::streams::{print, print_json};
 use acpd_catalog::{AgentName, Locked, Receipt, Scripts};
 use serde_json::{Value, json};
 
@@ -66,7 +67,7 @@ async fn update_by(programs: &Programs, args: cli::Update) -> Result<(), Failure
         }
     }
     if is_json {
-        print(&json!({"agents": objects}).to_string())?;
+        print_json(&json!({"agents": objects}).to_string())?;
     }
     first.map_or(Ok(()), |code| Err(Failure::Told(code)))
 }
@@ -108,9 +109,9 @@ async fn update_one(
         true => check(programs, place, &there, entry.clone()).await?,
         false => Checked::Not,
     };
-    if let Checked::Refuses(check) = &checked {
+    if let Checked::Refuses(trial) = &checked {
         // The old one stays: whether it would be refused as well is not known.
-        return Err(refused(name, &receipt, check));
+        return Err(refused(name, &receipt, trial));
     }
     let was_there = there.published.is_none();
     let daemon = enter(place, &mut there, &entry, how)?.tell_daemon().await;
@@ -135,8 +136,8 @@ async fn update_one(
     Ok(object)
 }
 
-fn refused(name: &AgentName, old: &Receipt, check: &acpd_host::AgentCheck) -> Failure {
-    let failure = refusal(name.as_str(), check);
+fn refused(name: &AgentName, old: &Receipt, trial: &Trial) -> Failure {
+    let failure = refusal(name.as_str(), trial);
     let code = failure.code();
     let why = failure.to_string();
     let why = why.rsplit_once('\n').map_or(why.as_str(), |(why, _)| why).to_owned();

@@ -4,9 +4,10 @@ use crate::clean::line;
 use crate::exit::Failure;
 use crate::installing::{InstallError, Programs, PythonTool, fetch_text, has_npm};
 use crate::nearest::unlisted;
+use crate::streams::remark;
 use acpd_catalog::{
     AgentName, Chosen, Ecosystem, Entry, HttpsUrl, KNOWN, Kind, Known, Package, PackageRun, PackageSpec,
-    Platform, RegistryError, Tools, Version, choose, find_entry, known,
+    Platform, RegistryError, Tools, Unknown, Version, choose, find_entry, known,
 };
 use acpd_host::chain;
 use std::collections::BTreeMap;
@@ -104,7 +105,13 @@ pub(super) fn of_known(
         Package::Pypi { name, extras, .. } => (Ecosystem::PyPi, format!("{name}[{}]", extras.join(","))),
     };
     let package = PackageSpec::read(ecosystem, &text).expect("the table names packages plainly");
-    let run = PackageRun { package: at(package, version), args: Vec::new(), env: BTreeMap::new() };
+    let run = PackageRun {
+        package: at(package, version),
+        cmd: None,
+        args: Vec::new(),
+        env: BTreeMap::new(),
+        unknown: Unknown::default(),
+    };
     let (is, chosen) = match ecosystem {
         Ecosystem::Npm => (Kind::Npx, Chosen::Npx(run)),
         Ecosystem::PyPi => (Kind::Uvx, Chosen::Uvx(run)),
@@ -150,6 +157,14 @@ pub(super) fn of_entry(
     let mut chosen = chosen.map_err(|error| Failure::Failed(format!("{name} in {place}: {error}")))?;
     // What the registry says is installed, not what is newest.
     let wanted = version.unwrap_or(&entry.version);
+    let unknown = match &chosen {
+        Chosen::Binary(target) => &target.unknown,
+        Chosen::Npx(run) | Chosen::Uvx(run) => &run.unknown,
+    };
+    if !unknown.names().is_empty() {
+        let (names, kind) = (line(&unknown.names().join(", "), 300), chosen.kind());
+        remark(&format!("{name} in {place}: left out, as acpd does not know it: {names} of {kind}"));
+    }
     let (args, env) = match &mut chosen {
         Chosen::Binary(target) => {
             if *wanted != entry.version {
@@ -185,10 +200,6 @@ pub(super) fn of_entry(
 
 impl Wish {
     pub(super) fn kind(&self) -> Kind {
-        match self.chosen {
-            Chosen::Binary(_) => Kind::Binary,
-            Chosen::Npx(_) => Kind::Npx,
-            Chosen::Uvx(_) => Kind::Uvx,
-        }
+        self.chosen.kind()
     }
 }

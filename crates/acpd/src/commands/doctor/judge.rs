@@ -88,7 +88,10 @@ pub(super) fn agent(name: &str, command: &str, found: &Program) -> Check {
 }
 
 /// What came of a start.
-pub(super) fn started(name: &str, check: &AgentCheck) -> Check {
+pub(super) fn started(name: &str, check: &AgentCheck, node: Option<&str>) -> Check {
+    if let Some(node) = node {
+        return outdated_node(name, node);
+    }
     if check.ok {
         let took = check.start_ms.unwrap_or_default();
         return fine("agents", format!("{name} started in {took} ms and was stopped"));
@@ -98,6 +101,15 @@ pub(super) fn started(name: &str, check: &AgentCheck) -> Check {
         "agents",
         format!("{name}: {}", line(error, 300)),
         format!("acpd agents check {name} shows what it wrote"),
+    )
+}
+
+/// A Node.js that is older than the package of an agent wants it.
+pub(super) fn outdated_node(name: &str, node: &str) -> Check {
+    finding(
+        "agents",
+        format!("{name}: {node}"),
+        format!("install a newer Node.js, first in PATH, or name one in env of [agents.{name}]"),
     )
 }
 

@@ -1,7 +1,7 @@
 //! Files and images that are embedded into a prompt.
 //!
-//! Read before anything is started. Invariant: what is read is bounded. Not here: whether the agent takes them, but for what is
-//! said when it does not.
+//! Read before anything is started. Invariant: what is read is bounded; an agent is sent no kind of content that it does not
+//! take. Every agent takes text and links (ACP), so a file can always be told to it, an image cannot.
 
 use crate::exit::Failure;
 use acpd_eventlog::log_files::open_foreign;
@@ -25,12 +25,26 @@ enum Kind {
     Image,
 }
 
-/// A file of the person's, as a content block.
+/// A file of the person's.
 #[derive(Debug)]
 pub(super) struct Attachment {
     kind: Kind,
+    /// As the person named it.
     path: PathBuf,
-    pub(super) block: Value,
+    /// Without links.
+    whole: PathBuf,
+    bytes: Vec<u8>,
+    /// Of an image.
+    mime: &'static str,
+}
+
+/// What an agent takes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Takes<'a> {
+    /// Its capabilities.
+    pub(super) capabilities: &'a Value,
+    /// The directories of the session, where they are on this machine: what it can read by itself.
+    pub(super) roots: &'a [PathBuf],
 }
 
 /// Reads them all.
@@ -58,24 +72,11 @@ fn read(kind: Kind, path: &Path, left: &mut u64) -> Result<Attachment, Failure> 
     *left = left.checked_sub(bytes.len() as u64).ok_or_else(|| {
         wrong(&format_args!("files and images have more than {} MiB together, which is the most", MOST >> 20))
     })?;
-    let uri = format!("file://{}", percent_encode(whole.as_os_str().as_bytes(), PATH));
-    let block = match kind {
-        Kind::File => file_block(&uri, bytes),
-        Kind::Image => {
-            let mime = image_type(&bytes).ok_or_else(|| wrong(&"not a PNG, JPEG, GIF or WebP image"))?;
-            json!({"type": "image", "mimeType": mime, "data": BASE64.encode(&bytes), "uri": uri})
-        }
+    let mime = match kind {
+        Kind::File => "",
+        Kind::Image => image_type(&bytes).ok_or_else(|| wrong(&"not a PNG, JPEG, GIF or WebP image"))?,
     };
-    Ok(Attachment { kind, path: path.to_owned(), block })
-}
-
-/// ACP's embedded resource: text, or what is none as Base64.
-fn file_block(uri: &str, bytes: Vec<u8>) -> Value {
-    let resource = match String::from_utf8(bytes) {
-        Ok(text) => json!({"uri": uri, "mimeType": "text/plain", "text": text}),
-        Err(error) => json!({"uri": uri, "blob": BASE64.encode(error.as_bytes())}),
-    };
-    json!({"type": "resource", "resource": resource})
+    Ok(Attachment { kind, path: path.to_owned(), whole, bytes, mime })
 }
 
 /// By its first bytes.
@@ -99,14 +100,51 @@ impl Kind {
 }
 
 impl Attachment {
-    /// What to say when an agent with these capabilities does not take it.
-    pub(super) fn refused(&self, capabilities: &Value) -> Option<String> {
-        let (member, what) = match self.kind {
-            Kind::File => ("embeddedContext", "files in a prompt"),
-            Kind::Image => ("image", "images"),
+    /// The content block for an agent, or why there is none.
+    pub(super) fn block(&self, takes: Takes<'_>) -> Result<Value, String> {
+        let capabilities = &takes.capabilities["promptCapabilities"];
+        match self.kind {
+            Kind::Image if capabilities["image"] == true => Ok(
+                json!({"type": "image", "mimeType": self.mime, "data": BASE64.encode(&self.bytes), "uri": self.uri()}),
+            ),
+            Kind::Image => Err(self.refusal("images")),
+            Kind::File if capabilities["embeddedContext"] == true => Ok(self.resource()),
+            Kind::File if takes.roots.iter().any(|root| self.whole.starts_with(root)) => Ok(self.link()),
+            Kind::File => self.text().ok_or_else(|| {
+                self.refusal(
+                    "files in a prompt, and this one is neither text nor in a directory of the session",
+                )
+            }),
+        }
+    }
+
+    fn refusal(&self, what: &str) -> String {
+        format!("{} {}: the agent takes no {what}", self.kind.flag(), self.path.display())
+    }
+
+    fn uri(&self) -> String {
+        format!("file://{}", percent_encode(self.whole.as_os_str().as_bytes(), PATH))
+    }
+
+    /// ACP's embedded resource: text, or what is none as Base64.
+    fn resource(&self) -> Value {
+        let resource = match std::str::from_utf8(&self.bytes) {
+            Ok(text) => json!({"uri": self.uri(), "mimeType": "text/plain", "text": text}),
+            Err(_) => json!({"uri": self.uri(), "blob": BASE64.encode(&self.bytes)}),
         };
-        let takes = capabilities["promptCapabilities"][member] == true;
-        (!takes).then(|| format!("{} {}: the agent takes no {what}", self.kind.flag(), self.path.display()))
+        json!({"type": "resource", "resource": resource})
+    }
+
+    /// A link, for an agent that reads the file by itself.
+    fn link(&self) -> Value {
+        let name = self.whole.file_name().unwrap_or_default().to_string_lossy();
+        json!({"type": "resource_link", "uri": self.uri(), "name": name, "size": self.bytes.len()})
+    }
+
+    /// The text of it below its name.
+    fn text(&self) -> Option<Value> {
+        let text = std::str::from_utf8(&self.bytes).ok()?;
+        Some(json!({"type": "text", "text": format!("{}:\n\n{text}", self.path.display())}))
     }
 }
 
@@ -126,10 +164,11 @@ mod tests {
         let text = write("a b%.txt", b"hi\n");
         let binary = write("b.bin", b"\xff\x00");
         let image = write("c.txt", b"GIF89a...");
-        let blocks = read_all(&[text.clone(), binary], &[image]).expect("all are good");
-        let [text_block, binary, image] = blocks.iter().map(|one| &one.block).collect::<Vec<_>>()[..] else {
-            panic!("three were given")
-        };
+        let all = read_all(&[text.clone(), binary], &[image]).expect("all are good");
+        let capabilities = json!({"promptCapabilities": {"embeddedContext": true, "image": true}});
+        let takes = Takes { capabilities: &capabilities, roots: &[] };
+        let blocks: Vec<Value> = all.iter().map(|one| one.block(takes).expect("it is taken")).collect();
+        let [text_block, binary, image] = &blocks[..] else { panic!("three were given") };
         let resource = &text_block["resource"];
         assert!(
             resource["uri"]
@@ -155,5 +194,34 @@ mod tests {
         let failure =
             read_all(&[dir.path().join("large"), dir.path().join("b.bin")], &[]).expect_err("too much");
         assert!(failure.to_string().contains("more than 32 MiB together"), "{failure}");
+    }
+
+    // quirk no-embedded-context (agents): a file is a link in the session's directories, else text below its name; images and
+    // binary files elsewhere are refused
+    #[test]
+    fn an_agent_that_takes_no_resources_is_told_of_files() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = std::fs::canonicalize(dir.path()).expect("it is there").join("work");
+        std::fs::create_dir(&root).expect("a directory");
+        let write = |path: PathBuf, bytes: &[u8]| {
+            std::fs::write(&path, bytes).expect("it is writable");
+            path
+        };
+        let inside = write(root.join("a b.bin"), b"\xff\x00");
+        let outside = write(dir.path().join("notes.txt"), b"hi\n");
+        let binary = write(dir.path().join("b.bin"), b"\xff\x00");
+        let image = write(root.join("c.gif"), b"GIF89a...");
+        let all = read_all(&[inside.clone(), outside.clone(), binary], &[image]).expect("all are good");
+        let roots = [root];
+        let takes = Takes { capabilities: &json!({}), roots: &roots };
+        let blocks: Vec<_> = all.iter().map(|one| one.block(takes)).collect();
+        let uri = format!("file://{}", inside.display()).replace(' ', "%20");
+        let link = json!({"type": "resource_link", "uri": uri, "name": "a b.bin", "size": 2});
+        assert_eq!(blocks[0], Ok(link));
+        let text = format!("{}:\n\nhi\n", outside.display());
+        assert_eq!(blocks[1], Ok(json!({"type": "text", "text": text})));
+        let refused = |at: usize| blocks[at].clone().expect_err("it is not taken");
+        assert!(refused(2).contains("takes no files in a prompt"), "{}", refused(2));
+        assert!(refused(3).ends_with("takes no images"), "{}", refused(3));
     }
 }

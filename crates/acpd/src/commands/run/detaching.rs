@@ -3,13 +3,13 @@
 use super::conversation::Conversation;
 use super::home::Home;
 use crate::exit::Failure;
-use crate::stdout::print;
+use crate::streams::print;
 
 impl Conversation {
     /// Prompts the session without waiting for the turn, and prints its id: for a program that is what follows on, for a
     /// person too. A prompt that waits in line is as good as begun.
     pub(super) async fn detach(&mut self) -> Result<(), Failure> {
-        let blocks = self.words.blocks();
+        let blocks = self.words.blocks(&self.capabilities);
         let (Some(session), Home::Daemon { daemon, .. }) = (&self.session, &self.home) else { return Ok(()) };
         match daemon.prompt(session, &blocks).await {
             Ok(_) => {

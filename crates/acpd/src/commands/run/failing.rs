@@ -6,6 +6,7 @@ use super::lines::ErrorLine;
 use super::talking::Phase;
 use crate::clean;
 use crate::exit::{Code, Failure};
+use crate::flag_names::in_flags;
 use crate::verdict::{Cause, Turn, verdict};
 use crate::view::{Failed, Step, logins, said};
 use acpd_host::{error_code, login_command, without_login_command};
@@ -17,6 +18,10 @@ impl Conversation {
     /// A request of ours was answered with an error.
     pub(super) fn failed(&mut self, phase: Phase, error: &Value) -> Result<(), Failure> {
         let message = error["message"].as_str().unwrap_or("the agent answered an error without a message");
+        let code = error["code"].as_i64();
+        // What acpd says of its own members is about flags; what an agent says stays as it is.
+        let named = if code == Some(codes::INVALID_PARAMS) { in_flags(message) } else { message.into() };
+        let message = named.as_ref();
         // A daemon knows its agents; without one, the name was looked up before.
         let is_wrong = phase == Phase::Initialize && error["code"].as_i64() == Some(codes::INVALID_PARAMS);
         if let (true, Home::Daemon { configuration, .. }) = (is_wrong, &self.home) {
@@ -59,9 +64,10 @@ impl Conversation {
         };
         let details = said(data, message).filter(|details| !ways.iter().any(|way| way.contains(details)));
         let took = self.took();
-        let cause = match data["required"].is_string() || data["limit"].is_string() {
-            true => Cause::Scope,
-            false => Cause::Code(error["code"].as_i64()),
+        let cause = match code {
+            _ if data["required"].is_string() || data["limit"].is_string() => Cause::Scope,
+            Some(codes::INVALID_PARAMS) if message.starts_with("--") => Cause::Usage,
+            code => Cause::Code(code),
         };
         let ended = Some(info).filter(|info| info.is_object());
         let mut text = in_a_line(self.agent.as_deref(), step, message);

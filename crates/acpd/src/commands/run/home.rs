@@ -25,6 +25,14 @@ impl Home {
         matches!(self, Self::Daemon { .. })
     }
 
+    /// Whether the files of its sessions are on this machine.
+    pub(super) fn is_here(&self) -> bool {
+        match self {
+            Self::Here(_) => true,
+            Self::Daemon { daemon, .. } => daemon.address().is_here(),
+        }
+    }
+
     /// What is known of a session, by its whole id. None when it cannot be looked at any more.
     pub(super) async fn look(&self, session: &str) -> Option<Session> {
         match self {

@@ -6,10 +6,10 @@ use crate::clean;
 use crate::client::Incoming;
 use crate::exit::Failure;
 use crate::signals::StopSignals;
+use crate::streams::remark;
 use crate::view::short_id;
 use acpd_host::method;
 use serde_json::{Value, json};
-use std::io::Write;
 
 impl Conversation {
     /// Closes the session, so that nothing is left running without need; or says that it lives on, when the
@@ -78,7 +78,17 @@ impl Conversation {
         session: &str,
         signals: &mut StopSignals,
     ) -> Option<Result<Value, Value>> {
-        let asked = self.client.request(method::SESSION_CLOSE, &json!({"sessionId": session})).await;
+        self.ask_about(method::SESSION_CLOSE, session, signals).await
+    }
+
+    /// The answer to a request that is about a session alone and ends it, if it comes.
+    pub(super) async fn ask_about(
+        &mut self,
+        method: &str,
+        session: &str,
+        signals: &mut StopSignals,
+    ) -> Option<Result<Value, Value>> {
+        let asked = self.client.request(method, &json!({"sessionId": session})).await;
         loop {
             tokio::select! {
                 incoming = self.client.next() => match incoming? {
@@ -122,7 +132,10 @@ impl Conversation {
         match self.show.tells() {
             _ if self.unread => Ok(()),
             true => self.announce(text),
-            false => writeln!(anstream::stderr(), "{text}").map_err(Failure::from),
+            false => {
+                remark(text);
+                Ok(())
+            }
         }
     }
 }

@@ -8,8 +8,8 @@ use super::show::Show;
 use crate::clean;
 use crate::cli::RunFormat;
 use crate::exit::Failure;
-use crate::keyboard::{Key, Keyboard, Typed};
-use crate::runtime::if_any;
+use crate::keyboard::{Key, Keyboard, Stroke, Typed};
+use crate::streams::remark;
 use crate::view::{Choice, Question, Screen, not_asked};
 use acpd_host::method;
 use acpd_wire::{OwnedId, RawId, codes, member};
@@ -17,7 +17,7 @@ use rustix::process::Signal;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 
 /// The agent's open questions. The host bounds how many there are.
 pub(super) struct Questions {
@@ -25,6 +25,10 @@ pub(super) struct Questions {
     unattended: Option<String>,
     open: VecDeque<(OwnedId, Question)>,
     keyboard: Option<Keyboard>,
+    /// Nothing on the screen is changed once it is written, and answers are lines.
+    plain: bool,
+    /// The line of an answer that is being written there.
+    line: String,
 }
 
 impl Questions {
@@ -34,11 +38,11 @@ impl Questions {
             () if format != RunFormat::Text => Some("--format quiet and json do not ask"),
             () if !std::io::stdin().is_terminal() => Some("stdin is not a terminal"),
             () if !std::io::stderr().is_terminal() => Some("stderr is not a terminal"),
-            () if !screen.terminal => Some("this terminal cannot move its cursor, says TERM"),
             () => None,
         };
         let unattended = why.map(str::to_owned);
-        Self { unattended, open: VecDeque::new(), keyboard: None }
+        let plain = !screen.terminal;
+        Self { unattended, open: VecDeque::new(), keyboard: None, plain, line: String::new() }
     }
 
     /// The terminal is left to the shell: nothing is asked for now.
@@ -51,7 +55,22 @@ impl Questions {
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
     pub(super) async fn typed(&mut self) -> Typed {
-        if_any(self.keyboard.as_mut().map(Keyboard::next)).await
+        let Some(keyboard) = &mut self.keyboard else { return std::future::pending().await };
+        if !self.plain {
+            return keyboard.next().await;
+        }
+        loop {
+            match keyboard.next_stroke().await {
+                Typed::Key(Stroke::Text(text)) => self.line.push_str(&text),
+                Typed::Key(stroke) => {
+                    if let Some(key) = Key::of(&stroke) {
+                        return Typed::Key(key);
+                    }
+                }
+                Typed::Continued => return Typed::Continued,
+                Typed::Gone => return Typed::Gone,
+            }
+        }
     }
 }
 
@@ -116,7 +135,19 @@ impl Conversation {
                 self.still_there(back).await?;
             }
             key => {
-                if let Some(choice) = view.press(key)? {
+                let chosen = match (self.questions.plain, key) {
+                    (false, key) => view.press(key)?,
+                    (true, Key::Enter) => {
+                        let line = std::mem::take(&mut self.questions.line);
+                        let chosen = view.answer_by_name(&line)?;
+                        if chosen.is_none() {
+                            view.told(&view.plain_menu())?;
+                        }
+                        chosen
+                    }
+                    (true, _) => None,
+                };
+                if let Some(choice) = chosen {
                     self.refused |= choice.refuses();
                     if let Some((id, _)) = self.questions.open.pop_front() {
                         self.client.answer(&id, &selected(&choice)).await;
@@ -176,7 +207,12 @@ impl Conversation {
         let (Ok(rows), Some(view)) = (self.questions.listen(), self.show.view()) else {
             return self.become_unattended("the terminal cannot be read").await;
         };
-        view.ask(question, rows).map_err(Failure::from)
+        view.ask(question, rows)?;
+        if self.questions.plain {
+            self.questions.line.clear();
+            view.told(&view.plain_menu())?;
+        }
+        Ok(())
     }
 
     async fn still_there(&mut self, back: std::io::Result<()>) -> Result<(), Failure> {
@@ -204,7 +240,8 @@ impl Conversation {
             let told = match &mut self.show {
                 Show::Text(view) => view.not_asked(&question, choice, &why),
                 Show::Quiet(_) | Show::Json(_) => {
-                    writeln!(anstream::stderr(), "{}", not_asked(&question, choice, &why))
+                    remark(&not_asked(&question, choice, &why));
+                    Ok(())
                 }
             };
             self.refused = true;
@@ -220,6 +257,7 @@ impl Questions {
     fn listen(&mut self) -> std::io::Result<usize> {
         match &mut self.keyboard {
             Some(keyboard) => keyboard.forget()?,
+            None if self.plain => self.keyboard = Some(Keyboard::of_lines()?),
             None => self.keyboard = Some(Keyboard::open()?),
         }
         Ok(self.keyboard.as_ref().map_or(0, Keyboard::rows))

@@ -3,12 +3,13 @@
 use super::lines::{Events, Line, update_of};
 use crate::cli::RunFormat;
 use crate::daemon::Event;
+use crate::streams::{Blocking, stderr, stdout};
 use crate::view::{Screen, View};
 use std::io::{self, Stdout, Write};
 use std::path::Path;
 
 /// The view of a person, or of a reader of the answer alone.
-pub(super) type AnyView = View<Stdout, Box<dyn Write>>;
+pub(super) type AnyView = View<Blocking<Stdout>, Box<dyn Write>>;
 
 /// Where things are shown.
 pub(super) enum Show {
@@ -26,11 +27,10 @@ pub(super) struct Lines {
 
 impl Show {
     pub(super) fn new(format: RunFormat, screen: Screen, cwd: &Path) -> Self {
-        let view = |err: Box<dyn Write>, screen| {
-            Box::new(View::new(io::stdout(), err, screen, Some(cwd.to_owned())))
-        };
+        let view =
+            |err: Box<dyn Write>, screen| Box::new(View::new(stdout(), err, screen, Some(cwd.to_owned())));
         match format {
-            RunFormat::Text => Self::Text(view(Box::new(io::stderr()), screen)),
+            RunFormat::Text => Self::Text(view(Box::new(stderr()), screen)),
             RunFormat::Quiet => {
                 let plain = Screen { terminal: false, colour: false, shared: false };
                 Self::Quiet(view(Box::new(io::sink()), plain))
@@ -41,8 +41,8 @@ impl Show {
 
     /// Everything on stdout, for a person who writes there.
     pub(super) fn chat(cwd: &Path) -> Self {
-        let out = Box::new(io::stdout());
-        Self::Text(Box::new(View::new(io::stdout(), out, Screen::of_stdout(), Some(cwd.to_owned()))))
+        let out = Box::new(stdout());
+        Self::Text(Box::new(View::new(stdout(), out, Screen::of_stdout(), Some(cwd.to_owned()))))
     }
 
     /// What shows the answer, unless a program reads it.
@@ -98,6 +98,6 @@ impl Lines {
 
 /// At once: its reader may wait for it.
 fn put(line: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = stdout();
     writeln!(out, "{line}").and_then(|()| out.flush())
 }

@@ -18,7 +18,7 @@ use crate::view::{TICK, short_id, span};
 use acpd_host::{META, method};
 use acpd_record::{Reattached, Stalled};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -61,6 +61,11 @@ impl Conversation {
         self.know_agent(&known["_meta"][META]["agent"]);
         self.auth_methods = known["authMethods"].clone();
         self.capabilities = known["agentCapabilities"].clone();
+        if self.home.is_here() {
+            let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+            let more = self.words.directories.iter().map(PathBuf::as_path);
+            self.words.roots = std::iter::once(target.cwd()).chain(more).map(real).collect();
+        }
         if let Some(refused) = self.words.refused(&known["agentCapabilities"]) {
             self.outcome = Some(Err(Failure::Usage(refused)));
             return Ok(());
@@ -86,7 +91,7 @@ impl Conversation {
             return self.detach().await;
         }
         let meta = json!({META: {"idempotencyKey": self.turn.key()}});
-        let params = json!({"sessionId": self.session, "prompt": self.words.blocks(), "_meta": meta});
+        let params = json!({"sessionId": self.session, "prompt": self.words.blocks(&self.capabilities), "_meta": meta});
         match self.request(Phase::Prompt, method::SESSION_PROMPT, &params, signals).await? {
             Some(mut ended) => {
                 self.result.usage = Some(ended["usage"].take()).filter(Value::is_object);
@@ -146,7 +151,26 @@ impl Conversation {
         };
         self.before = after;
         self.tell_session(&cwd).await?;
-        self.set(Offer::of(&answer), signals).await
+        if self.set(Offer::of(&answer), signals).await? {
+            return Ok(true);
+        }
+        if !self.resumed && self.outcome.is_some() {
+            self.discard(signals).await;
+        }
+        Ok(false)
+    }
+
+    /// Deletes the session that was made for a prompt that is not sent: it would stand in lists without a title. A client that
+    /// may not do that, and a host that is gone, leave it.
+    async fn discard(&mut self, signals: &mut StopSignals) {
+        let Some(session) = self.session.clone() else { return };
+        if self
+            .ask_about(method::SESSION_DELETE, &session, signals)
+            .await
+            .is_some_and(|answer| answer.is_ok())
+        {
+            self.session = None;
+        }
     }
 
     /// Sets the session as it is wished. Whether it is so.

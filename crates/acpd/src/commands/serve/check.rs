@@ -11,7 +11,7 @@ use crate::commands::doctor::judge::{configuration, hindrances, mistake, unusabl
 use crate::config::{Config, Sources};
 use crate::exit::{Code, Failure};
 use crate::fleet;
-use crate::stdout::print;
+use crate::streams::{print, print_json};
 use acpd_eventlog::{Format, OpenError};
 use acpd_gateway::tls_config;
 use acpd_host::chain;
@@ -36,7 +36,10 @@ pub(super) fn check(args: &Serve) -> Result<(), Failure> {
     let ok = checks.iter().all(|check| check.ok);
     let version = env!("CARGO_PKG_VERSION").to_owned();
     let checked = Checked { ok, version, keeper_protocols: keeper_versions().collect(), checks };
-    print(&if args.json { serde_json::to_string(&checked)? } else { told(&checked) })?;
+    match args.json {
+        true => print_json(&serde_json::to_string(&checked)?)?,
+        false => print(&told(&checked))?,
+    };
     if ok { Ok(()) } else { Err(Failure::Told(Code::Failed)) }
 }
 

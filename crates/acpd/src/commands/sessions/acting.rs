@@ -8,8 +8,8 @@ use crate::config::Config;
 use crate::daemon::{Daemon, End, FindError, Looked, Session, look_for, no_daemon};
 use crate::exit::Failure;
 use crate::local_host::LocalHost;
-use crate::stdout::print;
 use crate::stored::Stored;
+use crate::streams::{print, print_json};
 use acpd_host::{EndRequest, HostError, SessionId};
 use serde_json::json;
 
@@ -93,7 +93,7 @@ fn tell(session: &Session, deed: Deed, as_json: bool) -> Result<(), Failure> {
     let already = session.ended && deed != Deed::End(End::Delete);
     if as_json {
         let answer = json!({"sessionId": id, "done": done, "alreadyEnded": already});
-        return print(&answer.to_string()).map(drop);
+        return print_json(&answer.to_string()).map(drop);
     }
     let id = clean::line(id, 60);
     let text = match deed {

@@ -1,16 +1,17 @@
 //! `acpd sessions answer`: what the agent of a session asks, and the answer to it.
 
-use super::{print_remark, screen_of_stdout};
+use super::screen_of_stdout;
 use crate::clean::line;
 use crate::cli::Answer;
 use crate::daemon::{Session, need_daemon_to_change};
 use crate::exit::Failure;
 use crate::form::Form;
 use crate::nearest::unlisted;
-use crate::stdout::print;
+use crate::streams::{print, print_json, remark};
 use crate::view::{Question, Screen, asked, date_and_time, short_id};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::path::Path;
 use unicode_width::UnicodeWidthStr;
 
 /// A question that is open.
@@ -27,21 +28,24 @@ struct Open {
 enum Given {
     Option(String),
     Fields(Vec<(String, String)>),
+    Allow,
     Decline,
 }
 
 impl Given {
     /// None when it is only looked at.
-    fn of(option: Option<String>, fields: Vec<(String, String)>, decline: bool) -> Option<Self> {
-        match option {
-            Some(option) => Some(Self::Option(option)),
-            None if decline => Some(Self::Decline),
-            None => Some(Self::Fields(fields)).filter(|given| *given != Self::Fields(Vec::new())),
+    fn of(answer: &Answer) -> Option<Self> {
+        match &answer.option {
+            Some(option) => Some(Self::Option(option.clone())),
+            None if answer.allow => Some(Self::Allow),
+            None if answer.decline => Some(Self::Decline),
+            None => (!answer.fields.is_empty()).then(|| Self::Fields(answer.fields.clone())),
         }
     }
 }
 
 pub(super) async fn answer(args: Answer) -> Result<(), Failure> {
+    let given = Given::of(&args);
     let daemon = need_daemon_to_change(args.one.which).await?;
     let session = daemon.session(&args.one.id).await?;
     if let Some(away) = away(&session) {
@@ -50,7 +54,7 @@ pub(super) async fn answer(args: Answer) -> Result<(), Failure> {
         )));
     }
     let open = open_questions(&session);
-    let Some(given) = Given::of(args.option, args.fields, args.decline) else {
+    let Some(given) = given else {
         let chosen = open.iter().filter(|open| args.question.is_none_or(|number| open.request == number));
         return show(&chosen.collect::<Vec<_>>(), &session, args.one.json);
     };
@@ -64,7 +68,7 @@ pub(super) async fn answer(args: Answer) -> Result<(), Failure> {
     let body = json!({"question": open.request, "outcome": outcome});
     daemon.answer_question(&session.session_id, &body).await?;
     if args.one.json {
-        return print(&body.to_string()).map(drop);
+        return print_json(&body.to_string()).map(drop);
     }
     print(&format!("question {} is answered", open.request)).map(drop)
 }
@@ -75,21 +79,32 @@ fn away(session: &Session) -> Option<String> {
     Some(format!("node {}, which has the session, cannot be reached since {since} UTC", line(node, 64)))
 }
 
-fn open_questions(session: &Session) -> Vec<Open> {
-    #[derive(Default, Deserialize)]
-    #[serde(rename_all = "camelCase", default)]
-    struct Whole {
-        snapshot: Snapshot,
-    }
-    #[derive(Default, Deserialize)]
-    #[serde(rename_all = "camelCase", default)]
-    struct Snapshot {
-        open_permission_requests: Vec<Open>,
-        open_elicitations: Vec<Open>,
-    }
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Whole {
+    snapshot: Snapshot,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Snapshot {
+    open_permission_requests: Vec<Open>,
+    open_elicitations: Vec<Open>,
+    open_tool_calls: Vec<Value>,
+}
+
+fn snapshot(session: &Session) -> Snapshot {
     let whole = session.raw.as_deref().and_then(|raw| serde_json::from_str(raw.get()).ok());
-    let Snapshot { open_permission_requests: mut open, open_elicitations } =
-        whole.map(|whole: Whole| whole.snapshot).unwrap_or_default();
+    whole.map(|whole: Whole| whole.snapshot).unwrap_or_default()
+}
+
+/// The tool calls that have not finished, each as it is after its updates.
+fn open_calls(session: &Session) -> Vec<Value> {
+    snapshot(session).open_tool_calls
+}
+
+fn open_questions(session: &Session) -> Vec<Open> {
+    let Snapshot { open_permission_requests: mut open, open_elicitations, .. } = snapshot(session);
     open.extend(open_elicitations);
     open.sort_unstable_by_key(|open| open.request);
     open
@@ -129,17 +144,14 @@ impl Open {
                 Some(choice) => json!({"outcome": "selected", "optionId": choice.id}),
                 None => json!({"outcome": "cancelled"}),
             }),
-            (Some(question), Given::Option(said)) => {
+            (Some(question), Given::Option(_) | Given::Allow) => {
+                let said = if let Given::Option(said) = given { said } else { "allow" };
                 let options = question.options();
-                let of_id = options.iter().find(|choice| choice.id == *said);
-                let mut of_name = options.iter().filter(|choice| choice.name.eq_ignore_ascii_case(said));
-                // Of two with one name neither is meant for certain.
-                let of_name = of_name.next().filter(|_| of_name.next().is_none());
-                let Some(choice) = of_id.or(of_name) else {
+                let Some(choice) = question.meant(said) else {
                     let words = options.iter().flat_map(|choice| [choice.id.as_str(), choice.name.as_str()]);
                     let shown =
                         options.iter().map(|choice| format!("{} ({})", line(&choice.id, 60), choice.name));
-                    let none = format!("the question has no option {}", line(said, 60));
+                    let none = format!("the question has no option {}, or several", line(said, 60));
                     return Err(unlisted(&none, said, words, shown));
                 };
                 Ok(json!({"outcome": "selected", "optionId": choice.id}))
@@ -152,7 +164,10 @@ impl Open {
                 let content = self.form().content(fields).map_err(|why| format!("--field: {why}"))?;
                 Ok(json!({"action": "accept", "content": content}))
             }
-            (None, Given::Option(said)) => match said.as_str() {
+            (None, Given::Allow) => self.outcome(&Given::Option("accept".to_owned())),
+            (None, Given::Option(said)) => match said.to_ascii_lowercase().as_str() {
+                "y" | "yes" | "allow" => self.outcome(&Given::Allow),
+                "n" | "no" | "deny" => Ok(json!({"action": "decline"})),
                 "accept" if self.form().fields().is_empty() => Ok(json!({"action": "accept"})),
                 "accept" => Ok(json!({"action": "accept", "content": self.form().content(&[])?})),
                 action @ ("decline" | "cancel") => Ok(json!({"action": action})),
@@ -165,10 +180,10 @@ impl Open {
     }
 
     /// What it is about, and what can be answered.
-    fn lines(&self, screen: Screen) -> Vec<String> {
+    fn lines(&self, calls: &[Value], cwd: &Path, screen: Screen) -> Vec<String> {
         let mut lines = vec![format!("question {}", self.request)];
         if let Some(question) = self.permission() {
-            lines.extend(asked(&question, screen).into_iter().map(|told| format!("  {told}")));
+            lines.extend(asked(&question, calls, cwd, screen).into_iter().map(|told| format!("  {told}")));
             let ids: Vec<String> = question.options().iter().map(|choice| line(&choice.id, 60)).collect();
             let widest = ids.iter().map(|id| id.width()).max().unwrap_or_default();
             lines.extend(question.options().iter().zip(&ids).map(|(choice, id)| {
@@ -190,30 +205,35 @@ impl Open {
     }
 }
 
+/// What a session asks, for `show`.
+pub(super) fn asked_lines(session: &Session, screen: Screen) -> Vec<String> {
+    lines(&open_questions(session).iter().collect::<Vec<_>>(), session, screen)
+}
+
+fn lines(open: &[&Open], session: &Session, screen: Screen) -> Vec<String> {
+    let calls = open_calls(session);
+    open.iter().flat_map(|open| open.lines(&calls, Path::new(&session.cwd), screen)).collect()
+}
+
 fn show(open: &[&Open], session: &Session, as_json: bool) -> Result<(), Failure> {
     if as_json {
         let questions: Vec<Value> =
             open.iter().map(|open| json!({"question": open.request, "request": open.message})).collect();
-        return print(&json!({"sessionId": session.session_id, "questions": questions}).to_string())
+        return print_json(&json!({"sessionId": session.session_id, "questions": questions}).to_string())
             .map(drop);
     }
     if open.is_empty() {
-        print_remark("nothing is asked");
+        remark("nothing is asked");
         return Ok(());
     }
-    let screen = screen_of_stdout();
-    let lines: Vec<String> = open.iter().flat_map(|open| open.lines(screen)).collect();
-    print(&lines.join("\n"))?;
+    print(&lines(open, session, screen_of_stdout()).join("\n"))?;
     let (id, number) = (short_id(&session.session_id), open[0].request);
     let which = if open.len() > 1 { format!(" --question {number}") } else { String::new() };
     let how = match open[0].permission() {
         Some(question) => question.options().first().map(|choice| crate::commands::shown(&choice.id)),
         None => open[0].form().fields().first().map(|field| format!("--field {}=...", line(&field.name, 60))),
     };
-    print_remark(&format!(
-        "`acpd sessions answer {id}{which} {}` answers it",
-        how.as_deref().unwrap_or("accept")
-    ));
+    remark(&format!("`acpd sessions answer {id}{which} {}` answers it", how.as_deref().unwrap_or("accept")));
     Ok(())
 }
 
@@ -251,15 +271,19 @@ mod tests {
         for (open, given, outcome) in [
             (permission(1), option("once"), selected("once")),
             (permission(1), option("allow ONCE"), selected("once")),
+            (permission(1), option("y"), selected("once")),
+            (permission(1), option("onc"), selected("once")),
+            (permission(1), Given::Allow, selected("once")),
             (permission(1), Given::Decline, selected("no")),
             (form(), fields("3"), Ok(json!({"action": "accept", "content": {"size": 3}}))),
             (form(), Given::Decline, Ok(json!({"action": "decline"}))),
+            (form(), option("no"), Ok(json!({"action": "decline"}))),
             (form(), option("cancel"), Ok(json!({"action": "cancel"}))),
             (
                 permission(1),
-                option("onc"),
+                option("oncé"),
                 Err(
-                    "the question has no option onc; it has once (Allow once), no (Refuse); did you mean once?",
+                    "the question has no option oncé, or several; it has once (Allow once), no (Refuse); did you mean once?",
                 ),
             ),
             (permission(1), fields("3"), Err("--field: a permission is asked for; name one of its options")),
@@ -267,6 +291,29 @@ mod tests {
             (form(), option("accept"), Err("size: a whole number is required")),
         ] {
             assert_eq!(open.outcome(&given), outcome.map_err(str::to_owned), "{given:?}");
+        }
+    }
+
+    // issue 28, RA3: an edit is shown before it is allowed, also where only the tool call before has it
+    #[test]
+    fn what_is_asked_is_shown_with_the_call_it_is_about() {
+        let session = |calls: Value, input: Value| {
+            let mut open = permission(5);
+            open.message["params"]["toolCall"] = json!({"toolCallId": "c", "rawInput": input});
+            let raw = json!({"sessionId": "s", "cwd": "/w", "snapshot": {
+                "openPermissionRequests": [{"request": 5, "message": open.message}], "openToolCalls": calls}});
+            Session::read(serde_json::value::to_raw_value(&raw).expect("JSON")).expect("a session")
+        };
+        let diff = json!({"type": "diff", "path": "/w/n.txt", "oldText": "old", "newText": "fresh line"});
+        let calls = json!([{"toolCallId": "c", "title": "Edit files", "kind": "edit", "content": [diff]}]);
+        let shown = asked_lines(&session(calls, Value::Null), Screen::default()).join("\n");
+        assert!(shown.contains("? edit   Edit files"), "{shown}");
+        assert!(shown.contains("n.txt +1 -1\n      - old\n      + fresh line"), "{shown}");
+        // An agent that has it in the raw input alone, deep in it or not.
+        let patch = "diff --git a/n b/n\n--- a/n\n+++ b/n\n@@ -1 +1 @@\n-old\n+fresh \u{1b}[2Jline\n";
+        for input in [json!({"diff": patch}), json!({"changes": {"/w/n": {"unified_diff": patch}}})] {
+            let shown = asked_lines(&session(json!([]), input), Screen::default()).join("\n");
+            assert!(shown.contains("\n      -old\n      +fresh ␛[2Jline\n"), "{shown}");
         }
     }
 

@@ -1,12 +1,12 @@
 //! `acpd sessions events`: what is in a session's log, and with `--follow` what comes.
 
-use super::{print_remark, screen_of_stdout};
+use super::screen_of_stdout;
 use crate::cli::Events;
 use crate::commands::shown;
 use crate::daemon::{Event, Followed, Follower, Looked, look_for};
 use crate::exit::Failure;
-use crate::stdout::{Reader, print, window};
 use crate::stored::{Stored, events_of};
+use crate::streams::{Reader, print, print_json, remark, window};
 use crate::view::{Screen, event_line};
 
 pub(super) async fn events(args: Events) -> Result<(), Failure> {
@@ -40,7 +40,7 @@ pub(super) async fn events(args: Events) -> Result<(), Failure> {
         let followed = follower.next().await.inspect_err(|_| {
             if away {
                 let id = shown(&id);
-                print_remark(&format!(
+                remark(&format!(
                     "`acpd sessions events {id} --follow --after {last}` goes on behind the last event"
                 ));
             }
@@ -57,12 +57,12 @@ pub(super) async fn events(args: Events) -> Result<(), Failure> {
             }
             Followed::Lost { why, .. } => {
                 away = true;
-                print_remark(&format!("{why}; reconnecting"));
+                remark(&format!("{why}; reconnecting"));
             }
             Followed::Back if back => {}
             Followed::Back => {
                 back = true;
-                print_remark("connected again");
+                remark("connected again");
             }
             Followed::Unreachable { why } => {
                 let goes_on = format!("`acpd sessions events {} --follow --after {last}`", shown(&id));
@@ -110,6 +110,7 @@ impl Printer {
                 false => event_line(&event.json, width, self.screen),
             })
             .collect();
-        print(&lines.join("\n"))
+        let lines = lines.join("\n");
+        if self.json { print_json(&lines) } else { print(&lines) }
     }
 }

@@ -5,7 +5,7 @@ use crate::cli::Fork;
 use crate::commands::working_directory;
 use crate::daemon::{ForkSetup, Session, need_daemon_to_change};
 use crate::exit::Failure;
-use crate::stdout::print;
+use crate::streams::{print, print_json};
 use crate::view::short_id;
 use serde_json::json;
 
@@ -18,7 +18,11 @@ pub(super) async fn fork(args: Fork) -> Result<(), Failure> {
         .fork(&source.session_id, &setup)
         .await
         .map_err(|error| if error.is_not_supported() { cannot_fork(&source) } else { error.into() })?;
-    print(&if args.one.json { json!(fork.raw).to_string() } else { line(&fork.session_id, 60) }).map(drop)
+    match args.one.json {
+        true => print_json(&json!(fork.raw).to_string()),
+        false => print(&line(&fork.session_id, 60)),
+    }
+    .map(drop)
 }
 
 fn cannot_fork(source: &Session) -> Failure {

@@ -4,7 +4,7 @@ use crate::cli::{HostLocation, Prompt, Run, RunFormat, SessionChoice, SessionPro
 use crate::commands::{clap_failure, run, standard_input};
 use crate::daemon::{Prompted, Session, need_daemon_to_change};
 use crate::exit::Failure;
-use crate::stdout::print;
+use crate::streams::print;
 use crate::view::short_id;
 use std::io::IsTerminal;
 

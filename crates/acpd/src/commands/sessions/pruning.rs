@@ -1,6 +1,6 @@
 //! `acpd sessions prune`: removes old sessions, of a daemon or of a state directory that none serves.
 
-use super::{CLIENT, print_remark, screen_of_stdout};
+use super::{CLIENT, screen_of_stdout};
 use crate::cli::Prune;
 use crate::commands::serve::keep;
 use crate::config::Config;
@@ -8,8 +8,8 @@ use crate::daemon::{Looked, Pruned, look_for, pruned};
 use crate::exit::Failure;
 use crate::local_host::LocalHost;
 use crate::progress::waiting;
-use crate::stdout::{print, window};
 use crate::stored::Stored;
+use crate::streams::{print, print_json, remark, window};
 use crate::view::{byte_count, pruned_list};
 use acpd_host::Keep;
 use jiff::Timestamp;
@@ -63,11 +63,11 @@ fn tell(sessions: &[Pruned], dry_run: bool, as_json: bool) -> Result<(), Failure
     let bytes: u64 = sessions.iter().map(|session| session.bytes).sum();
     if as_json {
         let raw: Vec<_> = sessions.iter().map(|session| &session.raw).collect();
-        return print(&format!("{{\"sessions\":{},\"bytes\":{bytes}}}", json!(raw))).map(drop);
+        return print_json(&format!("{{\"sessions\":{},\"bytes\":{bytes}}}", json!(raw))).map(drop);
     }
     let count = match sessions.len() {
         0 => {
-            print_remark("nothing to remove");
+            remark("nothing to remove");
             return Ok(());
         }
         1 => "1 session".to_owned(),
@@ -78,6 +78,6 @@ fn tell(sessions: &[Pruned], dry_run: bool, as_json: bool) -> Result<(), Failure
     }
     let width = window().map(|(columns, _)| columns);
     print(&pruned_list(sessions, Timestamp::now(), width, screen_of_stdout()).join("\n"))?;
-    print_remark(&format!("{count}, {}, would be removed; without --dry-run they are", byte_count(bytes)));
+    remark(&format!("{count}, {}, would be removed; without --dry-run they are", byte_count(bytes)));
     Ok(())
 }

@@ -1,11 +1,11 @@
 //! `acpd sessions search`: turns by the words that were said in them, with a daemon and without.
 
-use super::{print_remark, screen_of_stdout};
+use super::screen_of_stdout;
 use crate::cli::Search;
 use crate::daemon::{Hits, Looked, look_for};
 use crate::exit::Failure;
-use crate::stdout::{print, window};
 use crate::stored::Stored;
+use crate::streams::{print, print_json, remark, window};
 use crate::view::hit_list;
 use acpd_eventlog::SearchText;
 use jiff::Timestamp;
@@ -30,25 +30,25 @@ pub(super) async fn search(args: Search) -> Result<(), Failure> {
     if args.json {
         let raw: Vec<_> = found.hits.iter().map(|hit| &hit.raw).collect();
         let (hits, incomplete) = (json!(raw), found.incomplete);
-        print(&format!("{{\"hits\":{hits},\"incomplete\":{incomplete}}}"))?;
+        print_json(&format!("{{\"hits\":{hits},\"incomplete\":{incomplete}}}"))?;
     } else {
         show(&found)?;
     }
     if found.incomplete {
-        print_remark(&format!("some sessions are not indexed yet, and were not searched: {later}"));
+        remark(&format!("some sessions are not indexed yet, and were not searched: {later}"));
     }
     Ok(())
 }
 
 fn show(found: &Hits) -> Result<(), Failure> {
     if found.hits.is_empty() {
-        print_remark("nothing found");
+        remark("nothing found");
         return Ok(());
     }
     let width = window().map(|(columns, _)| columns);
     print(&hit_list(&found.hits, Timestamp::now(), width, screen_of_stdout()).join("\n"))?;
     if found.more {
-        print_remark("there are more; --limit N shows them");
+        remark("there are more; --limit N shows them");
     }
     Ok(())
 }

@@ -10,9 +10,10 @@ use crate::cli::{Export, Import};
 use crate::commands::each;
 use crate::daemon::{Daemon, Looked, Session, look_for};
 use crate::exit::{self, Failure};
+use crate::flag_names::in_flags;
 use crate::local_host::LocalHost;
 use crate::progress::Progress;
-use crate::stdout::print;
+use crate::streams::{print, print_json};
 use acpd_host::{Creator, ExportForm};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
@@ -108,8 +109,9 @@ async fn import_all(taker: &Taker<'_>, file: &Path, as_json: bool) -> Result<(),
         let told = taker.take(pieces).await.and_then(|session| tell_imported(&session, as_json));
         if let Err(failure) = told {
             if intake.is_only() {
-                return Err(intake.trouble().await.unwrap_or(failure));
+                return Err(intake.trouble().await.unwrap_or(in_words(failure)));
             }
+            let failure = in_words(failure);
             first.get_or_insert(failure.code());
             exit::tell(&failure.within(&format!("session {} of the file", intake.count())));
         }
@@ -121,11 +123,20 @@ async fn import_all(taker: &Taker<'_>, file: &Path, as_json: bool) -> Result<(),
     }
 }
 
+/// The failure of an import as people read it.
+fn in_words(failure: Failure) -> Failure {
+    match failure {
+        Failure::Failed(why) => Failure::Failed(in_flags(&why).into_owned()),
+        Failure::Of(code, why) => Failure::Of(code, in_flags(&why).into_owned()),
+        other => other,
+    }
+}
+
 fn tell_imported(session: &Session, as_json: bool) -> Result<(), Failure> {
     let id = clean::line(&session.session_id, 60);
-    print(&match as_json {
-        true => json!({"sessionId": session.session_id, "done": "imported"}).to_string(),
-        false => format!("{id} imported, {} events", session.event_count),
-    })
+    match as_json {
+        true => print_json(&json!({"sessionId": session.session_id, "done": "imported"}).to_string()),
+        false => print(&format!("{id} imported, {} events", session.event_count)),
+    }
     .map(drop)
 }

@@ -5,7 +5,7 @@ use crate::commands::sessions::screen_of_stdout;
 use crate::config::{Config, Scope, Sees, Sources, word, word_of_mcp, written};
 use crate::exit::Failure;
 use crate::kept_config::{local_daemon, read};
-use crate::stdout::{print, window};
+use crate::streams::{print, print_json, window};
 use crate::view::{Cell, Column, Cut, Paint, Tone, age, span, table};
 use acpd_gateway::Limits;
 use jiff::Timestamp;
@@ -62,7 +62,7 @@ pub(super) async fn list(place: TokenPlace) -> Result<(), Failure> {
     let now = Timestamp::now();
     let tokens = rows(&config, uses.as_ref(), now);
     if place.json {
-        return print(&serde_json::to_string(&Rows { tokens })?).map(drop);
+        return print_json(&serde_json::to_string(&Rows { tokens })?).map(drop);
     }
     if tokens.is_empty() {
         return print("no tokens; `acpd token new NAME --scope SCOPE` makes one").map(drop);

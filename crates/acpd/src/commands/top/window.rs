@@ -2,7 +2,7 @@
 //!
 //! Invariant: dropped, it gives the screen back as it was: what was there, the cursor, and lines that wrap.
 
-use crate::stdout::window;
+use crate::streams::{stdout, window};
 use std::io::{self, Write};
 
 /// The other screen; no cursor; long lines are cut.
@@ -55,7 +55,7 @@ fn frame(lines: &[String], rows: usize) -> String {
 }
 
 fn put(text: &str) -> io::Result<()> {
-    let mut out = io::stdout();
+    let mut out = stdout();
     out.write_all(text.as_bytes())?;
     out.flush()
 }

@@ -8,6 +8,7 @@
 use crate::exit::Failure;
 use crate::own_terminal::OwnTerminal;
 use crate::signals::StopSignals;
+use crate::streams::stdout;
 use acpd_supervisor::{ExitReport, Process, ProgramSpec, Stdout, Streams, Supervisor, WindowSize};
 use bytes::BytesMut;
 use rustix::process::Signal;
@@ -85,7 +86,7 @@ fn pass_on(stdout: &Stdout, typed: &mut Vec<u8>) {
 }
 
 fn show(bytes: &[u8]) {
-    let mut out = io::stdout();
+    let mut out = stdout();
     // A terminal that is gone shows nothing.
     let _gone = out.write_all(bytes).and_then(|()| out.flush());
 }

@@ -11,8 +11,10 @@ use crate::daemon::{Daemon, Followed, Follower, Session, need_daemon};
 use crate::exit::Failure;
 use crate::hosting::reach;
 use crate::signals::StopSignals;
+use crate::streams::{Blocking, stdout};
 use crate::view::{Screen, TICK, View, short_id};
 use serde::Deserialize;
+use std::io::Stdout;
 use std::path::PathBuf;
 use tokio::time::Instant;
 
@@ -52,7 +54,7 @@ struct Watching {
     session: Session,
     much: Much,
     reach: String,
-    view: View<std::io::Stdout, std::io::Stdout>,
+    view: View<Blocking<Stdout>, Blocking<Stdout>>,
     screen: Screen,
     follower: Follower,
     after: u64,
@@ -61,7 +63,7 @@ struct Watching {
 impl Watching {
     fn new(daemon: Daemon, session: Session, much: Much, reach: String) -> Self {
         let screen = Screen::of_stdout();
-        let (out, cwd) = (std::io::stdout, Some(PathBuf::from(&session.cwd)));
+        let (out, cwd) = (stdout, Some(PathBuf::from(&session.cwd)));
         let view = View::new(out(), out(), screen, cwd);
         let after = much.after(session.event_count);
         let follower = Follower::new(daemon, session.session_id.clone(), after, true);

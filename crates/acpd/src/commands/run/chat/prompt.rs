@@ -1,6 +1,6 @@
 //! What a line becomes as a prompt: its words, and the files behind an `@`.
 
-use super::super::attachments::{Attachment, read_all};
+use super::super::attachments::{Attachment, Takes, read_all};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -10,18 +10,16 @@ pub(super) fn blocks(
     text: &str,
     mut attached: Vec<Attachment>,
     cwd: Option<&Path>,
-    capabilities: &Value,
+    takes: Takes<'_>,
 ) -> Result<Vec<Value>, String> {
     let named = cwd.map(|cwd| files(text, cwd)).unwrap_or_default();
     // They are named behind an @ here.
     let in_place = |wrong: String| wrong.replacen("--file ", "@", 1);
     let read = read_all(&named, &[]).map_err(|failure| in_place(failure.to_string()))?;
-    if let Some(wrong) = read.iter().find_map(|one| one.refused(capabilities)) {
-        return Err(in_place(wrong));
-    }
     attached.extend(read);
-    let words = json!({"type": "text", "text": text});
-    Ok(std::iter::once(words).chain(attached.into_iter().map(|one| one.block)).collect())
+    let words = Ok(json!({"type": "text", "text": text}));
+    let attached = attached.iter().map(|one| one.block(takes).map_err(in_place));
+    std::iter::once(words).chain(attached).collect()
 }
 
 /// The files below a directory that words behind an `@` name, each once. Other words that begin so are words.
@@ -56,7 +54,8 @@ mod tests {
             std::fs::write(dir.path().join(path), text).expect("a file");
         }
         std::os::unix::fs::symlink("../out.txt", cwd.join("link")).expect("a link");
-        let takes = json!({"promptCapabilities": {"embeddedContext": true}});
+        let capabilities = json!({"promptCapabilities": {"embeddedContext": true}});
+        let takes = Takes { capabilities: &capabilities, roots: &[] };
         for (text, embedded) in [
             ("see @a.txt", vec!["A"]),
             ("see @sub/b.txt, and (@a.txt, @a.txt).", vec!["B", "A"]),
@@ -64,14 +63,16 @@ mod tests {
             ("@a.txt @a.txt", vec!["A"]),
             ("me@a.txt @sub @none @../out.txt @/etc/passwd @link @", vec![]),
         ] {
-            let blocks = blocks(text, Vec::new(), Some(&cwd), &takes).expect("it can be sent");
+            let blocks = blocks(text, Vec::new(), Some(&cwd), takes).expect("it can be sent");
             assert_eq!(blocks[0], json!({"type": "text", "text": text}));
             let texts: Vec<_> = blocks[1..].iter().map(|block| block["resource"]["text"].clone()).collect();
             assert_eq!(texts, embedded, "{text}");
-            let elsewhere = super::blocks(text, Vec::new(), None, &takes).expect("it can be sent");
+            let elsewhere = super::blocks(text, Vec::new(), None, takes).expect("it can be sent");
             assert_eq!(elsewhere.len(), 1, "files of another machine are not looked for");
         }
-        let refused = blocks("@a.txt", Vec::new(), Some(&cwd), &json!({})).expect_err("it is not taken");
-        assert!(refused.starts_with('@') && refused.contains("takes no files"), "{refused}");
+        let whole = std::fs::canonicalize(&cwd).expect("it is there");
+        let takes = Takes { capabilities: &json!({}), roots: &[whole] };
+        let linked = blocks("@a.txt", Vec::new(), Some(&cwd), takes).expect("it can be sent");
+        assert_eq!((&linked[1]["type"], &linked[1]["name"]), (&json!("resource_link"), &json!("a.txt")));
     }
 }

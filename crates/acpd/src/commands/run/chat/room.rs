@@ -4,6 +4,7 @@
 //! order; an answer or a question of the host is looked at when the events before it were shown; the terminal is as it
 //! was on every way out. Not here: what to do about it (`core.rs`), questions (`asked.rs`), the end (`conversation.rs`).
 
+use super::super::attachments::Takes;
 use super::super::conversation::Conversation;
 use super::super::feed::Feed;
 use super::super::talking::Phase;
@@ -313,7 +314,7 @@ impl<'a> Room<'a> {
             Edited::Entered(text) => {
                 // It is written: what comes next may be an answer.
                 self.edited = None;
-                let over = self.happened(Happened::Line(text)).await?;
+                let over = self.happened(Happened::Line(Word::unescaped(text))).await?;
                 self.open_prompt()?;
                 Ok(over)
             }
@@ -343,7 +344,8 @@ impl<'a> Room<'a> {
     async fn prompt(&mut self, text: String) -> Result<(), Failure> {
         self.editor.remember(&text);
         let attached = std::mem::take(&mut self.talk.words.attachments);
-        let content = blocks(&text, attached, self.chatting.files(), &self.talk.capabilities);
+        let takes = Takes { capabilities: &self.talk.capabilities, roots: &self.talk.words.roots };
+        let content = blocks(&text, attached, self.chatting.files(), takes);
         let queued = self.core.is_queued();
         if let (false, Some(view)) = (self.plain, self.talk.show.view()) {
             view.said(None, &text)?;

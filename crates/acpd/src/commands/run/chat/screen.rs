@@ -8,6 +8,7 @@ use super::room::Room;
 use super::words::Word;
 use crate::editor::layout;
 use crate::exit::Failure;
+use crate::streams::stdout;
 use crate::view::short_id;
 use rustix::process::Signal;
 use std::io::Write;
@@ -93,7 +94,7 @@ impl Room<'_> {
             return Ok(());
         }
         let label = self.open.form().map_or_else(|| PLAIN_LABEL.to_owned(), Form::label);
-        let mut out = std::io::stdout();
+        let mut out = stdout();
         write!(out, "{label}").and_then(|()| out.flush()).map_err(Failure::from)
     }
 
@@ -102,7 +103,7 @@ impl Room<'_> {
         if self.plain {
             return Ok(());
         }
-        let mut out = std::io::stdout();
+        let mut out = stdout();
         write!(out, "\u{1b}[?2004{}", if on { 'h' } else { 'l' })
             .and_then(|()| out.flush())
             .map_err(Failure::from)

@@ -173,7 +173,9 @@ impl Teller {
             return;
         }
         let commands = update["availableCommands"].as_array().into_iter().flatten();
+        // Some agents write the slash that ACP leaves to the client.
         let names = commands.filter_map(|command| command["name"].as_str());
+        let names = names.map(|name| name.strip_prefix('/').unwrap_or(name));
         let is_word = |name: &&str| !name.is_empty() && !name.contains(|c: char| c.is_control() || c == ' ');
         self.commands = names.filter(is_word).map(str::to_owned).collect();
     }

@@ -1,6 +1,7 @@
 //! What acpd itself does about a line that begins with a slash.
 //!
-//! Invariant: a command of the agent with the same name comes first.
+//! Invariant: a command of the agent with the same name comes first; with two slashes, or a blank in front, a line is the
+//! agent's, whatever its commands are.
 
 use super::completing::LISTED;
 use super::core::Happened;
@@ -31,8 +32,16 @@ impl Word {
 
     /// The word that a line is, unless the agent has a command of that name.
     pub(super) fn of(line: &str, commands: &[String]) -> Option<Self> {
-        let name = line.trim().strip_prefix('/')?;
+        let name = line.trim_end().strip_prefix('/')?;
         Self::beside(commands).find(|(own, _)| *own == name).map(|(_, word)| word)
+    }
+
+    /// A line as it is sent: one of acpd's words behind two slashes is a command of the agent, with one.
+    pub(super) fn unescaped(line: String) -> String {
+        match line.strip_prefix('/') {
+            Some(rest) if Self::of(rest, &[]).is_some() => rest.to_owned(),
+            _ => line,
+        }
     }
 }
 
@@ -68,6 +77,8 @@ fn help(commands: &[String]) -> Vec<String> {
     if !agents.is_empty() {
         let more = if commands.len() > LISTED { " ..." } else { "" };
         lines.push(format!("the agent's: {}{more}", agents.join(" ")));
+    } else {
+        lines.push("the agent has named no commands; //help is its own /help, if it has one".to_owned());
     }
     lines
 }
@@ -82,7 +93,9 @@ mod tests {
         let commands = ["help", "review"].map(str::to_owned);
         for (line, word) in [
             ("/detach", Some(Word::Detach)),
-            (" /quit ", Some(Word::Leave)),
+            ("/quit ", Some(Word::Leave)),
+            (" /quit", None),
+            ("//quit", None),
             ("/exit", Some(Word::Leave)),
             ("/help", None),
             ("/review", None),
@@ -94,5 +107,20 @@ mod tests {
         assert_eq!(Word::of("/help", &[]), Some(Word::Help));
         let told = help(&commands);
         assert_eq!(told[2..], ["acpd's: /detach /quit /exit", "the agent's: /help /review"]);
+    }
+
+    // issue 28, R14: the agent's own /help can be reached, and everything else is sent as it was typed
+    #[test]
+    fn two_slashes_are_for_the_agent() {
+        for (typed, sent) in [
+            ("//help", "/help"),
+            (" /help", " /help"),
+            ("//review", "//review"),
+            ("/review x", "/review x"),
+            ("//", "//"),
+        ] {
+            assert_eq!(Word::of(typed, &[]), None, "{typed}");
+            assert_eq!(Word::unescaped(typed.to_owned()), sent);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Where an export goes: stdout, or a file that is there with all of it or not at all.
 
 use crate::exit::Failure;
+use crate::streams::stdout;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -48,7 +49,7 @@ impl Output {
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         let written = match self {
-            Self::Stdout => io::stdout().write_all(bytes),
+            Self::Stdout => stdout().write_all(bytes),
             Self::Open(_, file) => file.write_all(bytes),
             Self::File(spool) => spool.file.write_all(bytes),
         };
@@ -58,7 +59,7 @@ impl Output {
     /// What was written is whole.
     pub(super) fn keep(&mut self) -> Result<(), Failure> {
         let kept = match self {
-            Self::Stdout => io::stdout().flush(),
+            Self::Stdout => stdout().flush(),
             Self::Open(..) => Ok(()),
             Self::File(spool) => spool.file.stream_position().map(|end| spool.kept = end),
         };
@@ -80,7 +81,7 @@ impl Output {
     /// Names the file, if anything is in it.
     pub(super) fn finish(mut self) -> Result<(), Failure> {
         let finished = match &mut self {
-            Self::Stdout => io::stdout().flush(),
+            Self::Stdout => stdout().flush(),
             Self::Open(_, file) => file.flush(),
             Self::File(spool) if spool.kept == 0 => Ok(()),
             Self::File(spool) => {
