@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(lines, ["  │ a␛[2Jb\tc"]);
     }
 
-    // quirk coloured-output (tools): colours pass to a terminal that has colours, and are dropped elsewhere; nothing else passes
+    // issue 28, C4: colours of a command pass to a terminal that has colours, and are dropped elsewhere; nothing else passes
     #[test]
     fn colours_of_a_command_pass() {
         let text = "\u{1b}[0m\u{1b}[01;34mdir\u{1b}[0m\u{1b}[2J\u{1b}]8;;x\u{7}\r\nplain\n";

@@ -294,6 +294,7 @@ mod tests {
         }
     }
 
+    // quirk call-by-id
     // issue 28, RA3: an edit is shown before it is allowed, also where only the tool call before has it
     #[test]
     fn what_is_asked_is_shown_with_the_call_it_is_about() {

@@ -250,7 +250,7 @@ mod tests {
             ("from_the_future", json!({"x": 1}), Fact::Nothing, ""),
             (
                 "update",
-                json!({"message": update(json!({"sessionUpdate": "available_commands_update", "availableCommands": [{"name": "go"}, {"name": "a\u{1b}"}]}))}),
+                json!({"message": update(json!({"sessionUpdate": "available_commands_update", "availableCommands": [{"name": "/go"}, {"name": "a\u{1b}"}]}))}),
                 Fact::Nothing,
                 "",
             ),
