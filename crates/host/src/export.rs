@@ -91,10 +91,6 @@ impl SessionExport {
         let blocks = Blocks::Log(store.log.cursor(id.as_str(), 0).await?);
         let mut meta = SessionMeta::read(&row.info);
         let former = meta.set_aside.take().map(|session| session.id);
-        if form == ExportForm::Markdown && meta.title.is_none() {
-            // A page has a heading; the first line of the other form says what the log says.
-            meta.title = meta.tally.first_prompt.as_deref().map(str::to_owned);
-        }
         let export = Self::new(head(id, row, meta), row.last_seq, blocks, form);
         Ok(Self { former, ..export })
     }
@@ -124,8 +120,8 @@ impl SessionExport {
     pub async fn next_piece(&mut self) -> Result<Option<Bytes>, HostError> {
         if let Some(head) = self.head.take() {
             let mut out = Vec::new();
-            match &self.markdown {
-                Some(_) => out.extend_from_slice(Markdown::head(&head).as_bytes()),
+            match &mut self.markdown {
+                Some(markdown) => out.extend_from_slice(markdown.begin(head).as_bytes()),
                 None => head.write(&mut out),
             }
             return Ok(Some(out.into()));

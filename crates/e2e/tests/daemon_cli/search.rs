@@ -47,7 +47,7 @@ fn what_was_said_is_found() {
     assert_eq!(hits(&searched(&scratch, &["tool build"])).len(), 1);
     let (_, table, err) = run(&scratch, &["sessions", "search", "parser"]);
     let words: Vec<&str> = table.lines().next().expect("a head").split_whitespace().collect();
-    assert_eq!((words, err.as_str()), (vec!["ID", "EVENT", "AGE", "PART", "TEXT"], ""));
+    assert_eq!((words, err.as_str()), (vec!["ID", "TURN", "AGE", "PART", "TEXT"], ""));
     // What it shows names the session.
     let id = table.lines().nth(1).and_then(|line| line.split(' ').next()).expect("an id");
     assert!(all[1].ends_with(id), "{table}");

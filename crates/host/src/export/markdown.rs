@@ -39,6 +39,8 @@ enum At {
 /// Writes events one after the other.
 #[derive(Debug, Default)]
 pub(super) struct Markdown {
+    /// What stands before the first event, until it is known what the session is called.
+    head: Option<ExportHead>,
     at: At,
     runs: RunNumber,
     /// Titles and states of tool calls, by their order, with their ids.
@@ -109,10 +111,20 @@ fn code(text: &str) -> String {
 }
 
 impl Markdown {
+    /// Begins the page. Without a title it waits for the first prompt, which is the heading then.
+    pub(super) fn begin(&mut self, head: ExportHead) -> String {
+        if head.title.as_deref().is_some_and(|title| !line(title).is_empty()) {
+            return Self::head(&head, None);
+        }
+        self.head = Some(head);
+        String::new()
+    }
+
     /// What stands before the first event.
-    pub(super) fn head(head: &ExportHead) -> String {
+    fn head(head: &ExportHead, first_prompt: Option<&str>) -> String {
         let ExportHead { session_id, agent, cwd, created_ms, title, forked_from, .. } = head;
-        let title = title.as_deref().map(line).filter(|title| !title.is_empty());
+        let titles = title.as_deref().into_iter().chain(first_prompt);
+        let title = titles.map(line).find(|title| !title.is_empty());
         let title = title.unwrap_or_else(|| format!("Session {session_id}"));
         let fork =
             forked_from.as_ref().map(|source| format!("- Forked from: {source}\n")).unwrap_or_default();
@@ -124,6 +136,18 @@ impl Markdown {
 
     /// Takes the next event.
     pub(super) fn see(&mut self, event: &Event<'_>, out: &mut String) {
+        let before = out.len();
+        self.tell(event, out);
+        if out.len() > before
+            && let Some(head) = self.head.take()
+        {
+            let prompt =
+                if let Event::Prompt(prompt) = event { spoken(prompt.prompt) } else { String::new() };
+            out.insert_str(before, &Self::head(&head, Some(&prompt)));
+        }
+    }
+
+    fn tell(&mut self, event: &Event<'_>, out: &mut String) {
         match event {
             Event::RunStarted(run) => {
                 self.runs = self.runs.next();
@@ -165,7 +189,7 @@ impl Markdown {
 
     /// No event follows.
     pub(super) fn finish(mut self) -> String {
-        let mut out = String::new();
+        let mut out = self.head.take().map(|head| Self::head(&head, None)).unwrap_or_default();
         self.tell_calls(&mut out);
         self.said.finish(&mut out);
         if self.at == At::Agent {

@@ -147,8 +147,23 @@ fn control_characters_are_left_out() {
         events: 1,
     };
     let expected = "# T # T\n\n- Session: s\n- Agent: a\n- Directory: /w\n- Created: 1970-01-01T00:00:00.000Z\n- Forked from: s-0\n";
-    assert_eq!(Markdown::head(&head), expected);
-    assert!(Markdown::head(&ExportHead { title: None, ..head }).starts_with("# Session s\n"));
+    assert_eq!(Markdown::default().begin(head.clone()), expected);
+    // issue 28, RA10: without a title, the first prompt is the heading
+    let untitled = ExportHead { title: Some(" ".to_owned()), ..head };
+    let (mut markdown, mut out) = (Markdown::default(), String::new());
+    assert_eq!(markdown.begin(untitled.clone()), "");
+    for (kind, payload) in
+        [(2, "{}"), (3, r#"{"turn":1,"by":"c","prompt":[{"type":"text","text":"do\nit"}]}"#)]
+    {
+        markdown.see(&Event::read(kind, payload.as_bytes()).expect("its own shape"), &mut out);
+    }
+    assert!(
+        out.starts_with("# do it\n\n- Session: s\n") && out.ends_with("\n\n## User (c)\n\ndo\nit\n"),
+        "{out}"
+    );
+    let mut empty = Markdown::default();
+    empty.begin(ExportHead { title: None, ..untitled });
+    assert!(empty.finish().starts_with("# Session s\n"));
 }
 
 // contract 7.3: what is held of a session is bounded, whatever its agent does
