@@ -189,10 +189,10 @@ fn check(sources: &Sources, json: bool) -> Result<(), Failure> {
     };
     let checked = Checked { file: text(file), mistakes };
     let is_fine = checked.mistakes.is_empty();
-    print(&match json {
-        true => serde_json::to_string(&checked)?,
-        false => told(&checked),
-    })?;
+    match json {
+        true => print_json(&serde_json::to_string(&checked)?)?,
+        false => print(&told(&checked))?,
+    };
     if is_fine { Ok(()) } else { Err(Failure::Told(Code::Usage)) }
 }
 

@@ -4,7 +4,7 @@ use crate::cli::{HostLocation, Prompt, Run, RunFormat, SessionChoice, SessionPro
 use crate::commands::{clap_failure, run, standard_input};
 use crate::daemon::{Prompted, Session, need_daemon_to_change};
 use crate::exit::Failure;
-use crate::streams::print;
+use crate::streams::{print, print_json};
 use crate::view::short_id;
 use std::io::IsTerminal;
 
@@ -19,11 +19,11 @@ pub(super) async fn prompt(args: SessionPrompt) -> Result<(), Failure> {
     if args.no_wait {
         let text = standard_input::whole(given).await?;
         let Prompted { turn, waiting, raw } = daemon.prompt(&session.session_id, &text).await?;
-        return print(&match (args.one.json, turn) {
-            (true, _) => raw.get().to_owned(),
-            (false, Some(turn)) => format!("turn {turn} has begun"),
-            (false, None) => format!("it waits in line, behind {waiting}"),
-        })
+        return match (args.one.json, turn) {
+            (true, _) => print_json(raw.get()),
+            (false, Some(turn)) => print(&format!("turn {turn} has begun")),
+            (false, None) => print(&format!("it waits in line, behind {waiting}")),
+        }
         .map(drop);
     }
     let which = args.one.which;
