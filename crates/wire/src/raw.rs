@@ -247,6 +247,10 @@ mod tests {
         }
         let line = br#"{"id":"\ud800","x":"\ud800"}"#;
         assert_eq!(repair_halves(line, Some(6..14)), br#"{"id":"\ud800","x":"\ufffd"}"#);
+        assert_eq!(&*without_halves(Bytes::from_static(line)), br#"{"id":"\ud800","x":"\ufffd"}"#);
+        for whole in [r#"{"x":"\\ud800"}"#, r#"["\ud800"]"#, r"\ud800"] {
+            assert_eq!(without_halves(Bytes::from_static(whole.as_bytes())), whole);
+        }
     }
 
     // issue 2: an agent that sends one invalid byte is tolerated

@@ -13,7 +13,7 @@ pub(crate) use reader::{is_low, unit_at};
 
 use crate::malformed::Malformed;
 use crate::raw::raw_value;
-use names::{Object, TABLE};
+use names::{MEMBERS, Object};
 use reader::{Invalid, Reader, Text};
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -26,7 +26,7 @@ const LONGEST: usize = u32::MAX as usize;
 #[derive(Debug, Clone, Copy)]
 pub struct Scan<'a> {
     text: &'a str,
-    places: [Place; TABLE.len()],
+    places: [Place; MEMBERS],
     /// A bit for each member that stands twice.
     twice: u32,
     kind: UpdateKind,
@@ -120,14 +120,14 @@ impl<'a> Scan<'a> {
 struct Walk<'a> {
     text: &'a str,
     reader: Reader<'a>,
-    places: [Place; TABLE.len()],
+    places: [Place; MEMBERS],
     twice: u32,
     kind: UpdateKind,
 }
 
 impl<'a> Walk<'a> {
     fn new(text: &'a str) -> Self {
-        let (places, kind) = ([Place::default(); TABLE.len()], UpdateKind::Other);
+        let (places, kind) = ([Place::default(); MEMBERS], UpdateKind::Other);
         Self { text, reader: Reader::new(text.as_bytes()), places, twice: 0, kind }
     }
 
@@ -250,6 +250,7 @@ mod tests {
     fn the_kind_is_found_in_any_place() {
         let long = "x".repeat(5000);
         for (name, kind) in KINDS {
+            let name = std::str::from_utf8(name).expect("ASCII");
             let name = format!(r#""sessionUpdate":"{name}""#);
             for text in [
                 format!(r#"{{{name},"content":{{"type":"text","text":"{long}"}}}}"#),
@@ -298,9 +299,6 @@ mod tests {
         assert_eq!(value(Member::Id), Some("7"));
         assert_eq!((value(Member::Method), value(Member::RequestId)), (None, None));
         assert_eq!(scan.span(Member::SessionId).map(|span| &line[span]), Some("\"s\""));
-        for (number, (member, ..)) in TABLE.iter().enumerate() {
-            assert_eq!(*member as usize, number);
-        }
     }
 
     // contract 1.7: receivers differ in which of two members they take, so neither is taken

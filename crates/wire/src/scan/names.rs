@@ -4,7 +4,7 @@
 
 /// A member by which acpd routes or decides, in the object where it counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is the member of the name that TABLE has")]
+#[expect(missing_docs, reason = "each is the member of the name that Object::member has")]
 pub enum Member {
     JsonRpc,
     Id,
@@ -35,36 +35,32 @@ pub(super) enum Object {
     Update,
 }
 
-/// Each member with its object and its name, in the order of their numbers.
-pub(super) const TABLE: [(Member, Object, &str); 16] = [
-    (Member::JsonRpc, Object::Root, "jsonrpc"),
-    (Member::Id, Object::Root, "id"),
-    (Member::Method, Object::Root, "method"),
-    (Member::Params, Object::Root, "params"),
-    (Member::Result, Object::Root, "result"),
-    (Member::Error, Object::Root, "error"),
-    (Member::SessionId, Object::Params, "sessionId"),
-    (Member::Update, Object::Params, "update"),
-    (Member::RequestId, Object::Params, "requestId"),
-    (Member::Meta, Object::Params, "_meta"),
-    (Member::SessionUpdate, Object::Update, "sessionUpdate"),
-    (Member::UpdateSessionId, Object::Update, "sessionId"),
-    (Member::SenderSessionId, Object::Update, "senderSessionId"),
-    (Member::RecipientSessionId, Object::Update, "recipientSessionId"),
-    (Member::MessageId, Object::Update, "messageId"),
-    (Member::ToolCallId, Object::Update, "toolCallId"),
-];
+/// How many members count.
+pub(super) const MEMBERS: usize = Member::ToolCallId as usize + 1;
 
 impl Object {
     /// The member of this name, if it counts here.
     #[inline]
     pub(super) fn member(self, name: &[u8]) -> Option<Member> {
-        let counted = match self {
-            Self::Root => &TABLE[..6],
-            Self::Params => &TABLE[6..10],
-            Self::Update => &TABLE[10..],
-        };
-        counted.iter().find(|(.., known)| known.as_bytes() == name).map(|(member, ..)| *member)
+        Some(match (self, name) {
+            (Self::Root, b"jsonrpc") => Member::JsonRpc,
+            (Self::Root, b"id") => Member::Id,
+            (Self::Root, b"method") => Member::Method,
+            (Self::Root, b"params") => Member::Params,
+            (Self::Root, b"result") => Member::Result,
+            (Self::Root, b"error") => Member::Error,
+            (Self::Params, b"sessionId") => Member::SessionId,
+            (Self::Params, b"update") => Member::Update,
+            (Self::Params, b"requestId") => Member::RequestId,
+            (Self::Params, b"_meta") => Member::Meta,
+            (Self::Update, b"sessionUpdate") => Member::SessionUpdate,
+            (Self::Update, b"sessionId") => Member::UpdateSessionId,
+            (Self::Update, b"senderSessionId") => Member::SenderSessionId,
+            (Self::Update, b"recipientSessionId") => Member::RecipientSessionId,
+            (Self::Update, b"messageId") => Member::MessageId,
+            (Self::Update, b"toolCallId") => Member::ToolCallId,
+            _ => return None,
+        })
     }
 
     /// A bit for each of its members, by their numbers.
@@ -94,30 +90,30 @@ macro_rules! kinds {
             /// The kind of this name.
             pub(super) fn of_name(name: &[u8]) -> Option<Self> {
                 match name {
-                    $(name if name == $name.as_bytes() => Some(Self::$kind),)*
+                    $($name => Some(Self::$kind),)*
                     _ => None,
                 }
             }
         }
 
         #[cfg(test)]
-        pub(super) const KINDS: &[(&str, UpdateKind)] = &[$(($name, UpdateKind::$kind),)*];
+        pub(super) const KINDS: &[(&[u8], UpdateKind)] = &[$(($name, UpdateKind::$kind),)*];
     };
 }
 
 kinds! {
-    AgentMessageChunk "agent_message_chunk",
-    AgentThoughtChunk "agent_thought_chunk",
-    UserMessageChunk "user_message_chunk",
-    ToolCallUpdate "tool_call_update",
-    ToolCall "tool_call",
-    Plan "plan",
-    UsageUpdate "usage_update",
-    SessionInfoUpdate "session_info_update",
-    AvailableCommandsUpdate "available_commands_update",
-    CurrentModeUpdate "current_mode_update",
-    ConfigOptionUpdate "config_option_update",
-    Notice "notice",
-    CompactionUpdate "compaction_update",
-    CompactionSummaryChunk "compaction_summary_chunk",
+    AgentMessageChunk b"agent_message_chunk",
+    AgentThoughtChunk b"agent_thought_chunk",
+    UserMessageChunk b"user_message_chunk",
+    ToolCallUpdate b"tool_call_update",
+    ToolCall b"tool_call",
+    Plan b"plan",
+    UsageUpdate b"usage_update",
+    SessionInfoUpdate b"session_info_update",
+    AvailableCommandsUpdate b"available_commands_update",
+    CurrentModeUpdate b"current_mode_update",
+    ConfigOptionUpdate b"config_option_update",
+    Notice b"notice",
+    CompactionUpdate b"compaction_update",
+    CompactionSummaryChunk b"compaction_summary_chunk",
 }
