@@ -61,6 +61,13 @@ pub(super) fn check(tree: &Tree) -> Vec<String> {
             count => Some(format!("has {count} full marks")),
         };
         findings.extend(problem.map(|problem| format!("{PAGE}:1: {name} {problem} above {above}; {FORM}")));
+        if !played.contains_key(name) && !unplayed.contains_key(name) {
+            let fix = format!("give the example agent one in {PLAYED}, or describe it in {UNPLAYED}");
+            findings.push(format!("{PAGE}:1: {name} is described nowhere; {fix}"));
+        }
+    }
+    for name in played.keys().filter(|name| !quirks.contains_key(*name)) {
+        findings.push(format!("{PLAYED}:1: no test shows {name}; {FORM}"));
     }
     for name in played.keys().filter(|name| unplayed.contains_key(*name)) {
         findings.push(format!("{UNPLAYED}:1: {name} is played by the example agent; take it out here"));

@@ -22,7 +22,7 @@ fn session_ids_are_unique_across_agents_and_restarts() {
 }
 
 // SE-2, FR-10, contract 7.2
-// quirk relative-directory (clients that many agents accept): it is refused before an agent is asked, and the error
+// quirk relative-directory (clients in front of agents that take it): it is refused before an agent is asked, and the error
 // names the field
 #[test]
 fn a_bad_setup_is_refused_in_words() {
@@ -158,7 +158,7 @@ fn a_prompt_of_another_shape_is_refused() {
 }
 
 // UP-7: what an agent says of a session before its `session/new` answer comes after that answer, complete
-// quirk updates-before-session (agents that prepare first): they are held, and follow the answer that names the
+// quirk updates-before-session (agents that tell of commands and usage first): they are held, and follow the answer that names the
 // session
 #[test]
 fn early_updates_are_not_lost() {

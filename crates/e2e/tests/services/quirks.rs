@@ -1,7 +1,7 @@
 //! Quirks of real agents, each played by the example agent, and the behaviour of acpd in front of a client.
 
 use crate::answering::{choose, until_permission, until_withdrawn};
-use acpd_e2e::{Asked, Client, PATIENCE, Scratch};
+use acpd_e2e::{Asked, Client, Exit, PATIENCE, Scratch};
 use serde_json::{Value, json};
 
 /// A session whose messages are not judged by the schema, which quirks break.
@@ -31,7 +31,7 @@ fn text(client: &mut Client, session: &str, quirk: &str) -> String {
 // quirk meta-first (agents with tracing): the update is found behind any amount of metadata
 // quirk line-ends-of-windows (programs written for Windows): CR and empty lines are taken for what they are
 // quirk not-json (agents that log to standard output): the lines are skipped, and the messages between them are heard
-// quirk bad-utf8 (agents that cut bytes): the byte is replaced by U+FFFD, and the message is understood
+// quirk bad-utf8 (agents that cut text by bytes): the byte is replaced by U+FFFD, and the message is understood
 // quirk huge-line (agents that send whole files): a line of up to 64 MiB passes; the limit can be configured
 // quirk huge-commands (agents with many skills): the list is kept and sent on whole
 // quirk unknown-update (agents ahead of the protocol): clients get it as it came, and `acpd run` names it once
@@ -65,6 +65,14 @@ fn a_message_is_understood_however_it_is_written() {
     assert!(passed_on(&"long text ".repeat(56_000)));
     assert!(!passed_on("nobody-began-this"));
     client.finish();
+    // acpd itself has understood them, not the client alone.
+    let state = scratch.state().display().to_string();
+    let export = ["sessions", "export", &session, "--format", "markdown", "--state-dir", &state];
+    let (exit, page, err) = scratch.run(&export);
+    assert_eq!(exit, Exit::Code(0), "{err}");
+    for words in ["quince jam and more", "Boil quinces", "medlar jelly", "Peel medlars", "damson cheese"] {
+        assert!(page.contains(words), "{words:?} is missing: {page}");
+    }
 }
 
 // quirk half-surrogate
@@ -84,7 +92,7 @@ fn what_is_cut_in_the_middle_of_a_character_is_shown_and_asked() {
     client.finish();
 }
 
-// quirk question-before-call (most agents): the question is asked with what it says itself
+// quirk question-before-call (most agents): the question is asked with what it has of the tool call
 // quirk call-by-id (agents that show the change first): the question is asked as it came; acpd's own views merge the tool
 // call into it
 // quirk two-of-a-kind (agents with several scopes of "always"): options are told apart by their ids alone
@@ -208,8 +216,8 @@ fn updates_count_whenever_they_come() {
 // quirk error-code-of-http (agents that pass on their model's errors): the code reaches the client unchanged
 // quirk error-with-details (agents in TypeScript): clients get the error unchanged, and `acpd run` shows the details
 // quirk unknown-stop-reason (agents ahead of the protocol): the reason reaches the client unchanged, and is recorded
-// quirk cancel-ends-turn (agents that finish first): the answer of the agent is the answer
-// quirk cancel-fails (agents whose tool is torn off): a client that cancelled is answered `cancelled`, which is no error
+// quirk cancel-ends-turn (agents that are done when the cancel comes): the answer of the agent is the answer
+// quirk cancel-fails (agents that are cancelled in a tool): a client that cancelled is answered `cancelled`, which is no error
 // quirk text-after-cancel (agents that stream by another thread): it is recorded and shown behind the answer
 // quirk cancel-ignored (agents that retry a broken connection): the turn is ended after the time for a cancel
 #[test]
@@ -244,6 +252,7 @@ fn a_turn_ends_once_whatever_its_answer_is() {
 // quirk file-missing (agents that create files by reading them first): -32002 with the path, in words that agents look for
 // quirk relative-path (agents whose models shorten paths): it is refused, and the error says that the path is to be absolute
 // quirk terminal-without-directory (agents that run a shell): the command runs in the session's directory
+// quirk line-as-command
 // quirk terminal-left-running (agents that forget their commands): the command ends with the cancelled turn
 #[test]
 fn files_and_commands_are_served_as_far_as_they_can_be() {
@@ -254,6 +263,7 @@ fn files_and_commands_are_served_as_far_as_they_can_be() {
         ("file-missing", ["read failed: -32002", "not found"]),
         ("relative-path", ["read failed: -32602", "absolute"]),
         ("terminal-without-directory", ["exit code 0", "/work"]),
+        ("line-as-command", ["exit code 0", "one\ntwo"]),
     ] {
         let text = text(&mut client, &session, quirk);
         assert!(words.iter().all(|word| text.contains(word)), "{quirk}: {text}");

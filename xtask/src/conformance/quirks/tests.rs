@@ -35,7 +35,8 @@ fn a_mark_becomes_a_row_with_all_its_tests() {
     let row = "| half-surrogate | agents in JavaScript | the half is replaced by U+FFFD, as `a\\|b` is | \
         `host::first`, `host::halves` |";
     assert_eq!(rows(HOST, &text), [row]);
-    assert_eq!(problems(&[(HOST, &text)]), [""; 0]);
+    let described = "# Messages\nhalf-surrogate: half of an emoji\n";
+    assert_eq!(problems(&[(HOST, &text), (PLAYED, described)]), [""; 0]);
 }
 
 #[test]
@@ -130,7 +131,9 @@ fn descriptions_sort_rows_into_sections_and_need_a_test() {
         \n## Others\n\n| quirk | seen in | what acpd does | tests |\n|---|---|---|---|\n\
         | odd | shells | it waits | `host::halves` |\n";
     assert!(page.ends_with(expected), "{page}");
+    assert!(finds("no test shows nul", &files));
     assert!(finds("nul is played by the example agent", &files));
+    assert!(finds("odd is described nowhere", &files) && !finds("slow is described nowhere", &files));
 }
 
 #[test]
