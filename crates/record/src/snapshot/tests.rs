@@ -67,7 +67,8 @@ fn an_agents_title_is_one_short_line() {
     for (title, shown) in
         [("one", Some("one")), (" \t", None), ("a\nb\rc", Some("a b c")), ("", None), (&*long, Some(&*cut))]
     {
-        snapshot.see_line(&line(&json!({"sessionUpdate": "session_info_update", "title": title})));
+        let update = json!({"sessionUpdate": "session_info_update", "title": title});
+        snapshot.see_update(&RawMessage::stored(&line(&update)));
         assert_eq!((snapshot.title(), snapshot.glance().title.as_deref()), (shown, shown));
     }
 }
