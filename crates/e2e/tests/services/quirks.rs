@@ -92,6 +92,20 @@ fn what_is_cut_in_the_middle_of_a_character_is_shown_and_asked() {
     client.finish();
 }
 
+// quirk half-surrogate-prompt (editors in JavaScript): the half is replaced by U+FFFD, and the agent gets the prompt
+#[test]
+fn a_prompt_that_is_cut_in_the_middle_of_a_character_is_understood() {
+    let scratch = Scratch::new();
+    let (mut client, session) = session(&scratch);
+    let prompt = r#""prompt":[{"type":"text","text":"Good morning \ud83d"}]"#;
+    client.write_line(format!(
+        r#"{{"jsonrpc":"2.0","id":"half","method":"session/prompt","params":{{"sessionId":"{session}",{prompt}}}}}"#
+    ));
+    let answer = client.until("the answer", |message| message.json["id"] == "half");
+    assert_eq!(answer.json["result"]["stopReason"], "end_turn", "{}", answer.raw);
+    client.finish();
+}
+
 // quirk question-before-call (most agents): the question is asked with what it has of the tool call
 // quirk call-by-id (agents that show the change first): the question is asked as it came; acpd's own views merge the tool
 // call into it
