@@ -13,6 +13,7 @@ mod pipes;
 mod programs;
 mod report;
 mod samples;
+mod scan;
 mod takeover;
 mod terminals;
 mod words;
@@ -75,6 +76,8 @@ enum Subject {
     Takeover,
     /// Many sessions that each say a word every 20 ms, with agents that outlive the daemon
     Words,
+    /// Reading a line: where its members stand, and of what kind it is
+    Scan,
     /// Nodes of a fleet: throughput beside the archive, requests by another node, lists; needs a server of NATS
     Fleet,
 }
@@ -100,6 +103,7 @@ pub(crate) fn run(options: &Options, root: &Path) -> Result<bool> {
             Subject::Kept => kept::measure(&programs, messages, rounds),
             Subject::Takeover => takeover::measure(&programs, options.sessions),
             Subject::Words => words::measure(&programs, options.sessions),
+            Subject::Scan => scan::measure(&programs, root)?,
             Subject::Fleet => fleet::measure(&programs, options.sessions, messages),
         })
     });
