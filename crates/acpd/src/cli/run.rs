@@ -269,5 +269,5 @@ fn option_value(text: &str) -> Result<OptionValue, &'static str> {
 
 /// A title that a client may choose.
 fn title(text: &str) -> Result<String, &'static str> {
-    if acpd_host::is_title(text) { Ok(text.to_owned()) } else { Err(acpd_host::TITLE_RULE) }
+    if acpd_record::is_title(text) { Ok(text.to_owned()) } else { Err(acpd_host::TITLE_RULE) }
 }

@@ -1,9 +1,12 @@
 //! Breaks text at words for a screen of so many columns, as it comes.
 //!
 //! Pure. Invariants: only blanks are dropped, at the places where a row is broken; a word that is longer than a row is left
-//! to the terminal. What is held is one word.
+//! to the terminal. What is held is one word, and that only near the end of a row.
 
 use unicode_width::UnicodeWidthChar;
+
+/// So far from the end of a row a word is shown before it is whole: most fit then, and a person reads on without a wait.
+const ROOM: usize = 20;
 
 /// Text that comes in pieces.
 #[derive(Debug, Default)]
@@ -14,6 +17,8 @@ pub(super) struct Wrap {
     word: String,
     /// Begins each row but the first of a line.
     indent: usize,
+    /// The beginning of the word is shown already.
+    torn: bool,
 }
 
 impl Wrap {
@@ -30,16 +35,22 @@ impl Wrap {
                 '\n' => {
                     self.flush_into(&mut out, columns);
                     out.push('\n');
-                    self.column = 0;
+                    (self.column, self.torn) = (0, false);
                 }
                 ' ' | '\t' => {
                     if !self.word.is_empty() {
                         self.flush_into(&mut out, columns);
                     }
+                    self.torn = false;
                     self.gap.push(c);
                 }
                 c => self.word.push(c),
             }
+        }
+        let end = self.column + width(&self.gap) + width(&self.word);
+        if !self.word.is_empty() && end.saturating_add(ROOM) <= columns {
+            self.flush_into(&mut out, columns);
+            self.torn = true;
         }
         out
     }
@@ -59,8 +70,10 @@ impl Wrap {
     fn flush_into(&mut self, out: &mut String, columns: usize) {
         let (gap, word) = (std::mem::take(&mut self.gap), std::mem::take(&mut self.word));
         let (blanks, letters) = (width(&gap), width(&word));
-        let breaks =
-            !word.is_empty() && self.column > self.indent && self.column + blanks + letters > columns;
+        let breaks = !word.is_empty()
+            && !self.torn
+            && self.column > self.indent
+            && self.column + blanks + letters > columns;
         if breaks {
             out.push('\n');
             out.extend(std::iter::repeat_n(' ', self.indent));
@@ -111,6 +124,10 @@ mod tests {
                 assert_eq!(out, shown, "{columns} columns, in pieces of {size}");
             }
         }
+        // Far from the end of a row nothing waits.
+        let mut wide = Wrap::default();
+        assert_eq!(wide.piece("selected al", 80), "selected al");
+        assert_eq!((wide.piece("low", 80), wide.is_holding()), ("low".to_owned(), false));
         let mut indented = Wrap::new(2, 2);
         let text = indented.piece("one two three", 8) + &indented.finish(8);
         assert_eq!(text, "one\n  two\n  three");

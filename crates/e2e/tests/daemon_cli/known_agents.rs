@@ -127,6 +127,7 @@ fn a_check_is_not_driven_by_the_agent() {
          \"authMethods\":[{{\"id\":\"{hostile}\",\"name\":\"{hostile}\"}}]}}'; take"
     );
     let scratch = Scratch::new().shell("info", &acpd_e2e::taking_shell_agent(&answer.replace('\n', "")));
+    scratch.config_file();
     let (exit, out, err) = crate::cli::run(&scratch, &["agents", "check", "info"]);
     assert_eq!(exit, Exit::Code(0), "{err}");
     let is_harmful = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
