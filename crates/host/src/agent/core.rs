@@ -3,6 +3,7 @@
 //! Lines and commands come in; deliveries to sessions and callers, and bytes for its stdin, go out. No IO and no clock.
 //! Invariant: every request of the agent gets one answer, and every request to it is delivered one.
 
+mod answered;
 mod dropped;
 mod going_on;
 mod telling;
@@ -301,7 +302,9 @@ impl AgentCore {
                 let message = FromAgent::Notification { line, session, update, position: end };
                 self.pass_on(native, message, bytes, out);
             }
+            Line::Request { id, .. } if self.stdin.requests.has(&id, end) => {}
             Line::Request { session, id, method } => {
+                self.asks(&id, end);
                 let (bytes, native) = (line.len(), session.clone().map(|span| line.slice(span)));
                 let message = FromAgent::Request { line, session, id, method, position: end };
                 self.pass_on(native, message, bytes, out);
@@ -332,7 +335,7 @@ impl AgentCore {
             None => (codes::METHOD_NOT_FOUND, format!("method not found: {method}"), None),
         };
         let data = data.as_ref().map(String::as_bytes);
-        self.tell(None, |out| acpd_wire::write_error(out, id.as_id(), code, &text, data));
+        self.tell_answer(id, |out| acpd_wire::write_error(out, id.as_id(), code, &text, data));
     }
 
     /// Gives a session what the last line says, unless it has taken that up before. A request that is not answered yet comes

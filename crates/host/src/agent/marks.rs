@@ -21,6 +21,7 @@ const RUN: &str = "run/";
 const SENT: &str = "sent/";
 const TURN: &str = "turn/";
 const SERVED: &str = "served/";
+const ANSWERED_AT: &str = "answered/";
 const TERMINAL: &str = "terminal/";
 
 /// The key for what the agent answered to `initialize`.
@@ -49,6 +50,11 @@ pub(super) fn turn_value(turn: TurnNumber, request: u64) -> String {
 /// The key for a request of the agent that is being served.
 pub(super) fn served(id: &OwnedId) -> String {
     format!("{SERVED}{}", id.as_raw())
+}
+
+/// The key for a request of the agent that was answered; the value is where its line ends.
+pub(super) fn answer_mark(id: &OwnedId) -> String {
+    format!("{ANSWERED_AT}{}", id.as_raw())
 }
 
 /// The key for a terminal of a session.
@@ -115,6 +121,14 @@ impl Marks {
         self.0.get(&served(id)).is_some_and(|value| value == ANSWERED)
     }
 
+    /// The requests that have their answers, each with the end of its line.
+    pub(super) fn answered_requests(&self) -> Vec<(OwnedId, u64)> {
+        let answered = self.0.iter().filter_map(|(key, end)| {
+            Some((OwnedId::parse(key.strip_prefix(ANSWERED_AT)?)?, end.parse().ok()?))
+        });
+        answered.collect()
+    }
+
     /// The requests that the host before had begun to serve.
     pub(crate) fn begun(&self) -> Vec<OwnedId> {
         self.served().map(|(id, _)| id).collect()
@@ -153,10 +167,12 @@ mod tests {
             (served(&id), "{\"id\":\"a/ b\"}".to_owned()),
             (served(&answered), ANSWERED.to_owned()),
             (served(&long), READ_AGAIN.to_owned()),
+            (answer_mark(&long), "400".to_owned()),
         ]));
         assert_eq!(marks.sent(native), 17);
         assert_eq!(marks.turn(native), Some(SentTurn { turn: TurnNumber(3), request: 1 << 32 }));
         assert_eq!((marks.sent("\"x\""), marks.turn("\"x\"")), (0, None));
+        assert_eq!(marks.answered_requests(), [(long.clone(), 400)]);
         let served: Vec<_> = marks.served().collect();
         assert_eq!(served, [(id, Some("{\"id\":\"a/ b\"}")), (long, None)]);
     }

@@ -25,6 +25,7 @@ impl AgentCore {
 
     /// All sessions of the host before are bound: what was being served is served again.
     pub(in crate::agent) fn serve_again(&mut self, marks: &Marks, out: &mut Effects) {
+        self.stdin.requests.inherit(marks.answered_requests());
         let served: Vec<_> = marks.served().map(|(id, line)| (id, line.map(str::to_owned))).collect();
         self.stdin.served = served.iter().map(|(id, _)| id.clone()).collect();
         let mut fed = Vec::new();

@@ -1,5 +1,6 @@
 //! What the agent is told: bytes for its stdin, and what its keeper remembers with them.
 
+use super::answered::AnsweredRequests;
 use super::{AgentCore, Delivery, Effects, For};
 use crate::acp::method;
 use crate::agent::{FromAgent, RouteId, Ticket, marks};
@@ -24,11 +25,20 @@ pub(super) struct ForStdin {
     pub(super) served: Vec<OwnedId>,
     /// Those that the keeper gave back with their lines: these lines may come again.
     pub(super) fed: Vec<OwnedId>,
+    /// All that it asks, until it is answered, and for a while behind that.
+    pub(super) requests: AnsweredRequests,
 }
 
 impl ForStdin {
     pub(super) fn new(framing: Framing) -> Self {
-        Self { framing, backlog: BytesMut::new(), undrained: 0, served: Vec::new(), fed: Vec::new() }
+        Self {
+            framing,
+            backlog: BytesMut::new(),
+            undrained: 0,
+            served: Vec::new(),
+            fed: Vec::new(),
+            requests: AnsweredRequests::default(),
+        }
     }
 
     /// Whether a request comes again that was taken from the keeper; once.
@@ -86,6 +96,35 @@ impl AgentCore {
         self.stdin.framing.message(&mut self.stdin.backlog, &message, mark);
     }
 
+    /// The agent asks, with a line that ends at `end`.
+    pub(super) fn asks(&mut self, id: &OwnedId, end: u64) {
+        if self.stdin.framing == Framing::Plain {
+            return;
+        }
+        let is_again = self.stdin.fed.contains(id);
+        if let Some((key, value)) = self.stdin.requests.asks(id, end, is_again) {
+            self.stdin.put(&key, value.as_deref());
+        }
+    }
+
+    /// Writes the answer to a request, in one with the mark that says so.
+    pub(super) fn tell_answer(&mut self, id: &OwnedId, write: impl FnOnce(&mut BytesMut)) {
+        let (stored, oldest) = self.stdin.requests.answers(id);
+        let mark = stored.as_ref().and_then(|(key, value)| Some((&**key, value.as_deref()?)));
+        self.tell(mark, write);
+        if let Some((key, value)) = oldest {
+            self.stdin.put(&key, value.as_deref());
+        }
+    }
+
+    /// A request has its answer, which was written.
+    fn remember_answer(&mut self, id: &OwnedId) {
+        let (stored, oldest) = self.stdin.requests.answers(id);
+        for (key, value) in stored.into_iter().chain(oldest) {
+            self.stdin.put(&key, value.as_deref());
+        }
+    }
+
     /// Sends it something of a session as it is.
     pub(in crate::agent) fn pass(
         &mut self,
@@ -102,13 +141,18 @@ impl AgentCore {
             if let (Some(seq), Some(native)) = (behind, self.native_of(route)) {
                 self.stdin.put(&marks::sent(&native), Some(&seq.to_string()));
             }
+            self.remember_answer(id);
             self.stdin.put(&key, None);
             self.stdin.served.retain(|served| served != id);
             self.watermark.answered(id);
             return;
         }
-        match (behind, self.native_of(route)) {
-            (Some(seq), Some(native)) => self.tell(Some((&marks::sent(&native), &seq.to_string())), write),
+        match (behind, self.native_of(route), answers) {
+            (Some(seq), Some(native), answers) => {
+                self.tell(Some((&marks::sent(&native), &seq.to_string())), write);
+                answers.into_iter().for_each(|id| self.remember_answer(id));
+            }
+            (_, _, Some(id)) => self.tell_answer(id, write),
             _ => self.tell(None, write),
         }
     }

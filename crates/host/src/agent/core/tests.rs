@@ -298,3 +298,61 @@ fn what_names_two_sessions_goes_to_none() {
     let sent = stage.sent();
     assert!(sent[0].starts_with(r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32602,"#), "{sent:?}");
 }
+
+/// The marks that a keeper has when it was sent these frames.
+fn stored(frames: &[u8]) -> Marks {
+    let text = String::from_utf8_lossy(frames);
+    let mut stored = BTreeMap::new();
+    for (at, _) in text.match_indices('{') {
+        let mut json = serde_json::Deserializer::from_str(&text[at..]).into_iter::<serde_json::Value>();
+        let Some(Ok(head)) = json.next() else { continue };
+        let (key, value) = match &head["mark"] {
+            serde_json::Value::Null => (head["key"].as_str(), head["value"].as_str()),
+            mark => (mark[0].as_str(), mark[1].as_str()),
+        };
+        match (key, value) {
+            (Some(key), Some(value)) => drop(stored.insert(key.to_owned(), value.to_owned())),
+            (Some(key), None) => drop(stored.remove(key)),
+            (None, _) => {}
+        }
+    }
+    Marks::new(stored)
+}
+
+// contract 7.3, FR-3: what was answered and is read again by the next host is answered by none, whether its session has ended
+// since, was never known, or goes on; a request that came later under the same id is another one
+#[test]
+fn what_was_answered_is_not_answered_again() {
+    let kept = |lease| Stage { core: AgentCore::new(Framing::Kept, 0, lease), said: 0 };
+    let ask = |id: &str, session: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"fs/read_text_file","params":{{"sessionId":"{session}"}}}}"#
+        )
+    };
+    let lines = [ask("1", "a"), ask("2", "a"), ask("3", "nobody"), ask("\"x y\"", "b"), ask("5", "b")];
+    let mut stage = kept(0);
+    let ((a, _), (b, _)) = (stage.bind("\"a\""), stage.bind("\"b\""));
+    lines.iter().for_each(|line| drop(stage.line(line)));
+    let id = |json| OwnedId::parse(json).expect("an id");
+    stage.core.serve(a, &id("1"), lines[0].as_bytes(), lines[0].len() as u64 + 1);
+    stage.core.pass(a, b"{}\n", Some(&id("1")), Some(7));
+    stage.core.pass(a, b"{}\n", Some(&id("2")), Some(8));
+    stage.core.pass(b, b"{}\n", Some(&id("\"x y\"")), None);
+    stage.core.unbind(a);
+    let marks = stored(stage.core.unwritten());
+    assert_eq!(marks.answered_requests().len(), 4);
+    // Twice, since the next host may be killed as well.
+    for lease in [1, 2] {
+        let mut next = kept(lease);
+        let claim = Claim::new("\"b\"");
+        assert!(next.core.claim(claim.known()));
+        next.core.bind_again(claim, 0, None);
+        next.core.serve_again(&marks, &mut Effects::default());
+        let heard: Vec<_> = lines.iter().flat_map(|line| delivered(&next.line(line))).collect();
+        assert_eq!(heard, ["0: fs/read_text_file"], "the one without an answer");
+        assert!(next.core.unwritten().is_empty(), "nothing is refused");
+        assert_eq!(delivered(&next.line(&ask("\"x y\"", "b"))).len(), 1, "another one");
+        next.line(&ask("9", "a"));
+        assert!(!next.core.unwritten().is_empty(), "a new one of a session that has ended is refused");
+    }
+}
