@@ -112,7 +112,12 @@ impl Client {
 
     /// Whether lines still come and go.
     pub(crate) fn is_connected(&self) -> bool {
-        !self.is_away && self.arrivals.as_ref().is_some_and(|arrivals| !arrivals.is_closed())
+        !self.is_away && self.may_come_back()
+    }
+
+    /// Returns `true` while a daemon that is away is tried again; requests wait for it.
+    pub(crate) fn may_come_back(&self) -> bool {
+        self.arrivals.as_ref().is_some_and(|arrivals| !arrivals.is_closed())
     }
 
     /// Why a daemon was lost, if it was. Waits for the end of the connection, so that it belongs after that.

@@ -17,6 +17,7 @@ mod nodes;
 mod process;
 mod pruning;
 mod request;
+mod retry;
 mod search;
 mod sending;
 mod sessions;

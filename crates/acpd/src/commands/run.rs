@@ -1,6 +1,7 @@
 //! `acpd run`: one prompt through a hosted session, shown to a person or as JSON lines.
 
 mod attachments;
+mod catching_up;
 mod chat;
 mod conversation;
 mod detaching;
@@ -101,7 +102,7 @@ async fn hold(
             let target = wish.found(&home, choice.agent.as_deref()).await?;
             let agent = target.agent().map(str::to_owned).or(choice.agent);
             let Home::Daemon { daemon, .. } = &home else { unreachable!("it was made just now") };
-            let link = daemon.link(agent.as_deref()).await?;
+            let link = daemon.first_link(agent.as_deref()).await?;
             let mut signals = StopSignals::listen()?;
             let client = Client::over(link, daemon, agent.clone());
             let mut conversation = Conversation::new(client, home, words, agent, target.cwd());

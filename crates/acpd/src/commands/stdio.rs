@@ -60,7 +60,7 @@ async fn host_here(agent: String, config: &Config) -> Result<(), Failure> {
 /// Carries lines between stdin and stdout and the daemon. The end of the client ends this process, and no session (SC-6); a
 /// daemon that is lost is tried again.
 async fn front_end(daemon: &Daemon, agent: &str, line_limit: usize) -> Result<(), Failure> {
-    let link = daemon.link(Some(agent)).await?;
+    let link = daemon.first_link(Some(agent)).await?;
     let mut signals = StopSignals::listen()?;
     let (stop, (sender, pieces)) = (CancellationToken::new(), mpsc::channel(PIECES));
     let (arrivals, lines) = StdioLines::open(daemon.scope(), line_limit, pieces, &stop)?;

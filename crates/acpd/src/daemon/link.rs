@@ -7,6 +7,8 @@ use super::error::DaemonError;
 use super::request::Daemon;
 use crate::address::encoded;
 use crate::clean::line;
+use crate::exit::Failure;
+use acpd_host::chain;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::{SplitSink, SplitStream};
@@ -41,6 +43,16 @@ pub(crate) struct Link {
 }
 
 impl Daemon {
+    /// Connects for the first time, for something that has not begun: a daemon that goes away meanwhile is tried again, and
+    /// counts as missing when it does not come back.
+    pub(crate) async fn first_link(&self, agent: Option<&str>) -> Result<Link, Failure> {
+        let linked = self.retry(false, || self.link(agent)).await;
+        linked.map_err(|error| match error.is_away() {
+            true => Failure::missing(chain(&error)),
+            false => error.into(),
+        })
+    }
+
     /// Connects to an agent of the daemon's; without a name, to the daemon's default one.
     pub(crate) async fn link(&self, agent: Option<&str>) -> Result<Link, DaemonError> {
         let query = agent.map(|agent| format!("?agent={}", encoded(agent))).unwrap_or_default();

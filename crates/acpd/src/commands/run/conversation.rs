@@ -4,6 +4,7 @@
 //! left (`ending_here.rs`, `leaving.rs`).
 
 use super::Words;
+use super::catching_up::CATCHES_UP;
 use super::feed::Feed;
 use super::home::Home;
 use super::late::Late;
@@ -126,8 +127,8 @@ impl Conversation {
             view.starting(self.agent.as_deref())?;
         }
         let talked = match self.talk(target, signals).await {
-            Ok(()) => self.catch_up().await,
-            failed => failed,
+            Ok(()) if self.feed.is_some() => self.catch_up(CATCHES_UP, signals).await.map(drop),
+            talked => talked,
         };
         self.result.duration_ms = u64::try_from(self.took().as_millis()).unwrap_or(u64::MAX);
         self.forget_questions();

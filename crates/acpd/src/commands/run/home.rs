@@ -1,9 +1,11 @@
 //! Who hosts sessions: this process or a daemon, and what it knows of them.
 
+use super::catching_up::CATCHES_UP;
 use crate::daemon::{Daemon, Session, SessionFilter};
 use crate::exit::Failure;
 use crate::local_host::LocalHost;
-use acpd_host::SessionId;
+use acpd_host::{Pending, SessionId};
+use std::time::Duration;
 
 /// Who hosts the session.
 pub(super) enum Home {
@@ -44,11 +46,41 @@ impl Home {
         }
     }
 
+    /// The number of events that are recorded of a session; a daemon that is away is asked until it is back. None when it cannot
+    /// be known.
+    pub(super) fn count_events(&self, session: &str) -> Pending<'static, Option<u64>> {
+        let session = session.to_owned();
+        match self {
+            Self::Here(local) => {
+                let host = local.host.clone();
+                Box::pin(async move {
+                    let summary = host.inspect(&SessionId::parse(&session)?, None).await.ok()?;
+                    Some(summary.history.event_count)
+                })
+            }
+            Self::Daemon { daemon, .. } => {
+                let daemon = Daemon::clone(daemon);
+                Box::pin(async move {
+                    let found = daemon.retry(true, || daemon.session(&session)).await;
+                    found.ok().map(|session| session.event_count)
+                })
+            }
+        }
+    }
+
+    /// The time that the next event may take, also when the daemon is lost meanwhile.
+    pub(super) fn patience(&self) -> Duration {
+        match self {
+            Self::Here(_) => CATCHES_UP,
+            Self::Daemon { daemon, .. } => daemon.reconnect().max(CATCHES_UP),
+        }
+    }
+
     /// The session of this id, or the only one whose id ends or begins like this.
     pub(super) async fn find(&self, id: &str) -> Result<Session, Failure> {
         match self {
             Self::Here(local) => local.session(id).await,
-            Self::Daemon { daemon, .. } => Ok(daemon.session(id).await?),
+            Self::Daemon { daemon, .. } => Ok(daemon.retry(false, || daemon.session(id)).await?),
         }
     }
 

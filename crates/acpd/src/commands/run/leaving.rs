@@ -1,15 +1,18 @@
 //! The end of `acpd run` with a daemon: the session is closed, as it would be without one, or lives on.
 
+use super::catching_up::CATCHES_UP;
 use super::conversation::Conversation;
 use super::home::Home;
 use crate::clean;
 use crate::client::Incoming;
 use crate::exit::Failure;
+use crate::runtime::if_any;
 use crate::signals::StopSignals;
 use crate::streams::remark;
 use crate::view::short_id;
 use acpd_host::method;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 impl Conversation {
     /// Closes the session, so that nothing is left running without need; or says that it lives on, when the
@@ -31,7 +34,10 @@ impl Conversation {
             self.announce(&format!("`acpd sessions events {shown} --follow{reach}` shows it"))?;
         } else if self.joined && !self.ended && self.outcome.is_some() {
             self.announce(&format!("session {shown} lives on"))?;
-        } else if self.outcome.is_some() && !self.ended && self.client.is_connected() {
+        } else if !self.ended
+            && (matches!(self.outcome, Some(Ok(())))
+                || (self.outcome.is_some() && self.client.may_come_back()))
+        {
             match self.close_session(&session, signals).await {
                 Some(Ok(_)) => {
                     let end = self.look_at_the_end(&session).await?;
@@ -43,7 +49,13 @@ impl Conversation {
                     let why = clean::line(error["message"].as_str().unwrap_or("no message"), 200);
                     self.say(&format!("session {shown} could not be closed: {why}"))?;
                 }
-                None => self.say(&format!("session {shown} is being closed"))?,
+                None if self.client.is_connected() => {
+                    self.say(&format!("session {shown} is being closed"))?;
+                }
+                None => self.say(&format!(
+                    "session {shown} is not closed, since the daemon was lost; once it is back, `acpd sessions \
+                     terminate {shown}{reach}` ends it"
+                ))?,
             }
         } else if self.ended {
             self.announce(&format!(
@@ -72,7 +84,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// The answer to the request to close the session, if it comes.
+    /// The answer to the request to close the session, if it comes. A daemon that is away for a moment does it when it is back.
     pub(super) async fn close_session(
         &mut self,
         session: &str,
@@ -88,7 +100,11 @@ impl Conversation {
         session: &str,
         signals: &mut StopSignals,
     ) -> Option<Result<Value, Value>> {
+        if !self.client.may_come_back() {
+            return None;
+        }
         let asked = self.client.request(method, &json!({"sessionId": session})).await;
+        let mut until = (!self.client.is_connected()).then(|| Instant::now() + CATCHES_UP);
         loop {
             tokio::select! {
                 incoming = self.client.next() => match incoming? {
@@ -100,10 +116,13 @@ impl Conversation {
                     {
                         return Some(Ok(Value::Null));
                     }
-                    // The session is left to the daemon.
-                    Incoming::News(_) if !self.client.is_connected() => return None,
+                    Incoming::News(_) => {
+                        let away = || until.unwrap_or_else(|| Instant::now() + CATCHES_UP);
+                        until = (!self.client.is_connected()).then(away);
+                    }
                     _ => {}
                 },
+                () = if_any(until.map(tokio::time::sleep_until)) => return None,
                 _ = signals.next() => return None,
             }
         }

@@ -92,6 +92,11 @@ impl OwnTurn {
         self.stage == Stage::ToCome
     }
 
+    /// Returns `true` once its recorded end was taken.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Over | Stage::Past)
+    }
+
     /// From its prompt to its end, both recorded.
     pub(super) fn took(&self) -> Option<Duration> {
         between(self.began?, self.ended?)

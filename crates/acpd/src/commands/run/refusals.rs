@@ -3,10 +3,10 @@
 //! Only the log has them. It is read when a turn has ended in a way that such a refusal explains. What events say is judged
 //! without IO.
 
+use super::catching_up::CATCHES_UP;
 use super::conversation::Conversation;
 use super::feed::Feed;
 use super::lines::{Answered, WithMessage};
-use super::talking::CATCHES_UP;
 use crate::daemon::Event;
 use crate::view::Question;
 use acpd_record::AnsweredBy;

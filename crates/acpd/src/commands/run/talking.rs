@@ -1,5 +1,6 @@
 //! What is asked of the host, one request after the other, and what happens meanwhile.
 
+use super::catching_up::CATCHES_UP;
 use super::conversation::Conversation;
 use super::feed::Feed;
 use super::home::Home;
@@ -19,11 +20,7 @@ use acpd_host::{META, method};
 use acpd_record::{Reattached, Stalled};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use tokio::time::Instant;
-
-/// How long what was recorded may take to come here.
-pub(super) const CATCHES_UP: Duration = Duration::from_secs(10);
 
 /// What the host is asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -145,8 +142,8 @@ impl Conversation {
                 }
                 let id = self.session.insert(session.session_id);
                 // What was before is not told again.
-                let before = self.home.look(id).await.map_or(0, |session| session.event_count);
-                (resumed, before)
+                let before = tokio::time::timeout(CATCHES_UP, self.home.count_events(id)).await;
+                (resumed, before.ok().flatten().unwrap_or_default())
             }
         };
         self.before = after;
@@ -209,7 +206,7 @@ impl Conversation {
                 incoming = self.client.next() => match incoming {
                     None => false,
                     Some(Incoming::Answer { id, outcome }) if id == asked => {
-                        return self.answered(phase, outcome).await;
+                        return self.answered(phase, outcome, signals).await;
                     }
                     Some(incoming) => {
                         self.came(incoming).await?;
@@ -246,11 +243,17 @@ impl Conversation {
         &mut self,
         phase: Phase,
         outcome: Result<Value, Value>,
+        signals: &mut StopSignals,
     ) -> Result<Option<Value>, Failure> {
-        if phase == Phase::Prompt {
-            self.catch_up().await?;
-        }
+        let is_whole = match phase {
+            Phase::Prompt => self.catch_up(self.home.patience(), signals).await?,
+            _ => true,
+        };
         match outcome {
+            Ok(_) if !is_whole => {
+                self.report_incomplete();
+                Ok(None)
+            }
             Ok(result) => Ok(Some(result)),
             Err(error) => self.failed(phase, &error).map(|()| None),
         }
@@ -337,7 +340,7 @@ impl Conversation {
         Ok(())
     }
 
-    fn recorded(&mut self, event: Option<Event>) -> Result<(), Failure> {
+    pub(super) fn recorded(&mut self, event: Option<Event>) -> Result<(), Failure> {
         let Some(event) = event else {
             self.feed = None;
             return Ok(());
@@ -352,20 +355,6 @@ impl Conversation {
             true => self.show.event(&event).map_err(Failure::from),
             false => Ok(()),
         }
-    }
-
-    /// Takes the events that were recorded before the answer came: they may be on another way.
-    pub(super) async fn catch_up(&mut self) -> Result<(), Failure> {
-        let last = self.recorded_so_far(self.feed.is_some()).await;
-        let until = Instant::now() + CATCHES_UP;
-        while let Some(feed) = &mut self.feed
-            && self.late.last() < last
-        {
-            let Ok(event) = tokio::time::timeout_at(until, feed.next()).await else { break };
-            self.recorded(event)?;
-        }
-        self.feed = None;
-        Ok(())
     }
 
     pub(super) fn notified(&mut self, method: &str, params: &[u8]) -> Result<(), Failure> {
