@@ -5,9 +5,11 @@ use crate::continuity::TakesOver;
 use crate::error::HostError;
 use crate::host::Host;
 use crate::journal;
+use crate::recording;
 use crate::session::{EndOutcome, EndRequest, SessionHandle};
+use crate::termination;
 use acpd_eventlog::{SessionRow, WriteError};
-use acpd_record::SessionId;
+use acpd_record::{Cause, SessionId, SessionMeta, TerminationInfo};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -139,9 +141,37 @@ impl Host {
             Ok(Some(session)) => Ok(session.end(request, client.into()).await),
             Ok(None) => Err(HostError::UnknownSession { id: id.to_string() }),
             Err(HostError::SessionEnded { info, .. }) => {
+                let is_lost = info.cause.is_some_and(Cause::can_be_made_final);
+                let info = match request == EndRequest::Terminate && is_lost {
+                    true => self.make_final(id, info, client).await?,
+                    false => info,
+                };
                 Ok(EndOutcome { after: info.seq(), already: true, info })
             }
             Err(error) => Err(error),
+        }
+    }
+
+    /// Makes the end of a run that was lost final: a second record, behind the first.
+    async fn make_final(
+        &self,
+        id: &SessionId,
+        lost: Arc<TerminationInfo>,
+        client: &str,
+    ) -> Result<Arc<TerminationInfo>, HostError> {
+        let row = self.shared.store.row(id).await?;
+        let mut meta = SessionMeta::read(&row.info);
+        let end = termination::final_end(&lost, client, row.last_seq, clock::now_ms());
+        meta.ended(&end);
+        let batch = recording::ended_batch(&end, &meta);
+        match self.shared.store.log.append_to(&row.id, row.owner.as_deref(), batch).await {
+            Ok(_) => {
+                journal::made_final(id, client);
+                Ok(Arc::new(end))
+            }
+            // Another process was faster.
+            Err(WriteError::Conflict { .. }) => Ok(lost),
+            Err(error) => Err(error.into()),
         }
     }
 

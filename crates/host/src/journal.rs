@@ -54,6 +54,11 @@ pub(crate) fn session_deleted(session: &SessionId, client: &str) {
     tracing::info!(parent: None, %session, client, "session deleted");
 }
 
+/// A client has ended a session for good whose run was lost before.
+pub(crate) fn made_final(session: &SessionId, client: &str) {
+    tracing::info!(parent: None, %session, client, "lost session terminated");
+}
+
 /// So many ended sessions were removed, whose blocks took so many bytes.
 pub(crate) fn pruned(sessions: usize, bytes: u64, client: &str) {
     tracing::info!(parent: None, sessions, bytes, client, "old sessions removed");

@@ -26,8 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracing::Instrument;
 
-/// How long at most a session that ends waits for its cancelled turn, and for the agent's own close: together with the
-/// ladder's graces an end stays below their sum and a second (contract 1.1.6).
+/// The longest wait of a session that ends for the agent's own close.
 const SETTLE: Duration = Duration::from_millis(300);
 
 /// What a run of a session begins with.
@@ -250,6 +249,7 @@ fn facts_of(
     setup: &FilesSpec,
 ) -> RunFacts {
     let spec = agent.spec();
+    let stdin = spec.timeouts.graces.stdin;
     RunFacts {
         id: id.clone(),
         native,
@@ -265,7 +265,8 @@ fn facts_of(
             permission: spec.timeouts.permission,
             idle: spec.timeouts.idle,
             stall: spec.timeouts.stall,
-            settle: spec.timeouts.graces.stdin.min(SETTLE),
+            settle_turn: stdin.min(SETTLE.max(stdin / 2)),
+            settle: stdin.min(SETTLE),
         },
     }
 }

@@ -121,6 +121,15 @@ pub struct EndOutcome {
 }
 
 impl EndRequest {
+    /// The request of a client that is recorded as this.
+    pub(crate) fn of_client(cause: Cause) -> Option<Self> {
+        match cause {
+            Cause::ClientClose => Some(Self::Close),
+            Cause::ClientTerminate => Some(Self::Terminate),
+            _ => None,
+        }
+    }
+
     fn cause(self) -> Cause {
         match self {
             Self::Shutdown => Cause::DaemonShutdown,

@@ -17,7 +17,9 @@ use crate::metrics;
 use crate::recording;
 use crate::run::{Assembled, Bound, Run};
 use crate::secrets::Secrets;
-use crate::session::{AfterTurn, ClientRequest, Debts, Inherited, Owed, StoredPrompt};
+use crate::session::{
+    AfterTurn, ClientRequest, Debts, EndRequest, Inherited, Owed, SessionHandle, StoredPrompt,
+};
 use crate::setup::{closes_after_turn, stored_setup};
 use crate::store::unreadable;
 use acpd_eventlog::{Appender, Batch, IndexUpdate, SessionRow};
@@ -127,12 +129,21 @@ impl Host {
         for (session, scope, task) in started {
             sessions.push(session.clone());
             // A host that closes has ended it.
-            let _closing = self.start(session, &scope, task).await;
+            let _closing = self.start(session.clone(), &scope, task).await;
+            self.go_on_ending(session);
         }
         // What is done with such a session next is done with one that has ended.
         for session in sessions.iter().filter(|_| is_over) {
             session.ended().await;
         }
+    }
+
+    /// Goes on with an end that a client has asked the host before for.
+    fn go_on_ending(&self, session: SessionHandle) {
+        let Some(ending) = session.look().and_then(|look| look.meta.ending) else { return };
+        let Some(request) = EndRequest::of_client(ending.cause) else { return };
+        let ended = async move { drop(session.end(request, ending.by.into()).await) };
+        self.shared.scope.spawn("an end that was asked for", ended);
     }
 
     /// The same of a session, unless it fails, which is logged.

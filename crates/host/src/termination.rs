@@ -8,7 +8,7 @@ use crate::agent_end::{AgentEnd, AgentFault, AgentStartError, InitializeFailure}
 use crate::chain::chain;
 use crate::clock::iso8601;
 use crate::reach;
-use acpd_record::{Cause, Reason, StderrInfo, TerminatedBy, TerminationInfo};
+use acpd_record::{Cause, EndInProgress, Reason, StderrInfo, TerminatedBy, TerminationInfo};
 use acpd_supervisor::{ExitReport, ExitStatus, StderrExcerpt};
 
 /// Why a session was ended that another node may take up.
@@ -20,6 +20,20 @@ const FENCED: &str =
 pub(crate) struct RequestedEnd {
     pub(crate) cause: Cause,
     pub(crate) initiator: String,
+}
+
+impl From<EndInProgress> for RequestedEnd {
+    fn from(asked: EndInProgress) -> Self {
+        Self { cause: asked.cause, initiator: asked.by }
+    }
+}
+
+impl RequestedEnd {
+    /// The part that the next host goes on with, if a client asked for the end: other causes are of this host alone.
+    pub(crate) fn in_progress(&self) -> Option<EndInProgress> {
+        let is_of_client = matches!(self.cause, Cause::ClientClose | Cause::ClientTerminate);
+        is_of_client.then(|| EndInProgress { cause: self.cause, by: self.initiator.clone() })
+    }
 }
 
 /// What the session itself knows at its end.
@@ -127,6 +141,23 @@ pub(crate) fn of_failure(message: String, facts: &SessionFacts, at_ms: i64) -> T
 pub(crate) fn daemon_lost(facts: &SessionFacts, at_ms: i64) -> TerminationInfo {
     let message = "daemon stopped while the session was live".to_owned();
     failed(TerminatedBy::Daemon, Some(Cause::DaemonLost), message, at_ms).with_facts(facts)
+}
+
+/// The daemon died while the session was live, which a client had asked to end.
+pub(crate) fn interrupted_end(requested: &RequestedEnd, facts: &SessionFacts, at_ms: i64) -> TerminationInfo {
+    of_request(requested, at_ms).with_facts(facts)
+}
+
+/// The end of a run that was lost, made final by a terminate: what is known of the run stays.
+pub(crate) fn final_end(lost: &TerminationInfo, by: &str, last_seq: u64, at_ms: i64) -> TerminationInfo {
+    let requested = RequestedEnd { cause: Cause::ClientTerminate, initiator: by.to_owned() };
+    TerminationInfo {
+        turn_active: lost.turn_active,
+        last_stop_reason: lost.last_stop_reason.clone(),
+        started_at: lost.started_at.clone(),
+        last_event_seq: Some(last_seq),
+        ..of_request(&requested, at_ms)
+    }
 }
 
 /// The daemon is gone, and this one has ended the agent: its keeper is of a version that is not spoken here (contract 7.2).

@@ -4,6 +4,7 @@ use crate::event::Event;
 use crate::ids::{QuestionNumber, TurnNumber};
 use crate::payload::Stalled;
 use crate::projection::{Phase, Projection};
+use crate::termination::Cause;
 
 /// An event that cannot follow those before it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,6 +51,11 @@ impl Projection {
             Event::Other { .. } => return Ok(()),
             Event::RunStarted(_) if self.phase == Phase::Live => return Err(Illegal::TwoRuns),
             Event::RunStarted(_) => return Ok(()),
+            // The end for good of a run that was lost.
+            Event::Ended(end) if self.can_be_made_final && self.phase == Phase::Ended => {
+                let is_final = end.cause == Some(Cause::ClientTerminate);
+                return is_final.then_some(()).ok_or(Illegal::NoRun);
+            }
             _ if self.phase != Phase::Live => return Err(Illegal::NoRun),
             _ => {}
         }

@@ -44,7 +44,7 @@ pub use kind::EventKind;
 pub use last_turn::LastTurn;
 pub use legality::Illegal;
 pub use message::{RawMessage, is_history, is_state, update_kind, update_of};
-pub use meta::{BriefEnd, BriefMeta, KeeperAddress, SessionMeta, SetAside};
+pub use meta::{BriefEnd, BriefMeta, EndInProgress, KeeperAddress, SessionMeta, SetAside};
 pub use partition::Partition;
 pub use payload::{
     AgentRequest, AnsweredBy, CancelRequested, Created, ElicitationCompleted, ExitStatus, FinalOutput,

@@ -8,7 +8,7 @@ use crate::permission_mode::PermissionMode;
 use crate::projection::Projection;
 use crate::snapshot::Glance;
 use crate::tally::Tally;
-use crate::termination::TerminationInfo;
+use crate::termination::{Cause, TerminationInfo};
 use crate::title;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -60,6 +60,10 @@ pub struct SessionMeta {
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub lost_with: Option<String>,
+    /// The end of its run that a client asked for, until that has come: the next host goes on with it.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub ending: Option<EndInProgress>,
     /// The keeper of the process that its run is on, if that can outlive its host.
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(skip))]
@@ -83,6 +87,15 @@ pub struct SessionMeta {
     #[serde(flatten)]
     #[cfg_attr(feature = "schema", schemars(skip))]
     unknown: Map<String, Value>,
+}
+
+/// An end that a client has asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndInProgress {
+    /// The cause that its record will have.
+    pub cause: Cause,
+    /// The name of the client.
+    pub by: String,
 }
 
 /// The session of which another one is a copy, on a node that does not have it any more.
@@ -190,7 +203,7 @@ impl SessionMeta {
 
     /// Its last run has ended. The text of stderr stays in the event, if the record says which that is.
     pub fn ended(&mut self, info: &TerminationInfo) {
-        self.keeper = None;
+        (self.keeper, self.ending) = (None, None);
         self.termination_info = Some(match info.seq() {
             0 => Json::new(info),
             _ => Json::new(&info.without_stderr_text()),
@@ -200,7 +213,7 @@ impl SessionMeta {
     /// A new run began; gives how the one before ended.
     pub fn run_started(&mut self, run: RunNumber) -> Option<Json> {
         self.runs = Some(run);
-        (self.lost_with, self.keeper) = (None, None);
+        (self.lost_with, self.keeper, self.ending) = (None, None, None);
         self.termination_info.take()
     }
 }

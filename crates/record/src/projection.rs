@@ -73,6 +73,9 @@ pub struct Projection {
     pub(crate) turn: Option<Box<RunningTurn>>,
     pub(crate) questions: Questions,
     keys: Keys,
+    /// The last run ended in a way that a terminate makes final.
+    #[serde(default)]
+    pub(crate) can_be_made_final: bool,
     /// It began with the history of another session.
     pub(crate) is_fork: bool,
     runs: RunNumber,
@@ -146,11 +149,17 @@ impl Projection {
             Event::Notification(message) => self.snapshot.see_tools(message.line()),
             Event::TurnEnded(ended) => self.turn_ended(at.at_ms, ended),
             Event::AgentRequest(request) => self.served(request),
+            // The run is over already.
+            Event::Ended(_) if self.phase == Phase::Ended => self.can_be_made_final = false,
             // One whose host died is recorded when that is found. Until when its turn went on is not known.
             Event::Ended(end) if matches!(end.cause, Some(Cause::DaemonLost | Cause::DaemonUpgrade)) => {
                 self.ended(self.last_at_ms);
+                self.can_be_made_final = true;
             }
-            Event::Ended(_) => self.ended(at.at_ms),
+            Event::Ended(end) => {
+                self.ended(at.at_ms);
+                self.can_be_made_final = end.cause.is_some_and(Cause::can_be_made_final);
+            }
             Event::ElicitationCompleted(completed) => self.questions.completed(completed),
             Event::StateChanged(changed) => self.state_changed(changed),
             Event::Stalled(stalled) => {

@@ -85,6 +85,11 @@ impl Cause {
     pub fn as_str(self) -> &'static str {
         self.into()
     }
+
+    /// Returns `true` for an end that nobody asked for: a later terminate makes it final.
+    pub fn can_be_made_final(self) -> bool {
+        matches!(self, Self::DaemonLost | Self::DaemonUpgrade | Self::Fenced)
+    }
 }
 
 /// Head and tail of stderr.

@@ -1,6 +1,7 @@
 //! Agents and turns outlive the daemon (contract 7.2, 7.3): what is killed with it, what goes on, and what the log says.
 
 mod alone;
+mod ends;
 mod gap;
 mod kills;
 mod odd_files;

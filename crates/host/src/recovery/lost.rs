@@ -8,7 +8,7 @@ use crate::chain::chain;
 use crate::clock;
 use crate::error::HostError;
 use crate::recording::ended_batch;
-use crate::termination::SessionFacts;
+use crate::termination::{self, RequestedEnd, SessionFacts};
 use acpd_eventlog::{Batch, SessionRow};
 use acpd_record::{RunNumber, SessionId, SessionMeta, Tally, TerminationInfo};
 use acpd_supervisor::{ExitReport, StderrExcerpt};
@@ -44,7 +44,11 @@ impl Recovery {
     /// A run whose host died, with what the log knows of it.
     pub(super) async fn lost_run(&self, row: &SessionRow, meta: &SessionMeta, at_ms: i64) -> LostRun {
         let (facts, tally) = self.last_facts(row, meta).await;
-        LostRun { end: crate::termination::daemon_lost(&facts, at_ms), tally }
+        let end = match meta.ending.clone().map(RequestedEnd::from) {
+            Some(requested) => termination::interrupted_end(&requested, &facts, at_ms),
+            None => termination::daemon_lost(&facts, at_ms),
+        };
+        LostRun { end, tally }
     }
 
     /// A run whose agent ended while no host was there, with what its keeper says of it.
@@ -59,7 +63,11 @@ impl Recovery {
         // It is shown when it is recorded, without secrets.
         report.stderr = StderrExcerpt::default();
         let agent = AgentEnd { report: Arc::new(report), fault: None };
-        LostRun { end: crate::termination::in_the_gap(&agent, &facts, at_ms), tally }
+        let end = match meta.ending.clone().map(RequestedEnd::from) {
+            Some(requested) => termination::of_agent(&agent, Some(&requested), &facts, at_ms),
+            None => termination::in_the_gap(&agent, &facts, at_ms),
+        };
+        LostRun { end, tally }
     }
 
     /// What is known of a run whose host died.

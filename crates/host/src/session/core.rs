@@ -87,7 +87,9 @@ pub(crate) struct Limits {
     pub(crate) idle: Option<Duration>,
     /// Nothing may come from an agent that is waited for.
     pub(crate) stall: Option<Duration>,
-    /// An ending session waits for its cancelled turn, and for the agent's own close.
+    /// A session that is closed waits for its cancelled turn: of what the agent has to end in, a part.
+    pub(crate) settle_turn: Duration,
+    /// It waits for the agent's own close.
     pub(crate) settle: Duration,
 }
 

@@ -13,7 +13,11 @@ use acpd_eventlog::IndexUpdate;
 use acpd_record::{Cause, Event, TerminationInfo};
 use bytes::Bytes;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// The wait of a hurried end for its cancelled turn: together with the ladder's graces it stays below their sum and a
+/// second (contract 1.1.6). Under load agents take longer than 300 ms to answer a cancel.
+const HURRIED: Duration = Duration::from_millis(600);
 
 /// The end that was asked for.
 #[derive(Debug)]
@@ -73,11 +77,22 @@ impl SessionCore {
         self.step(step, out);
         self.resolve_all(AutoAnswer::Ended, out);
         out.act(Act::ReleaseTerminals);
-        let settles_at = self.volatile.turns.active().then(|| now.at + self.facts.limits.settle);
+        // A host that dies before the end is recorded leaves it to the next one.
+        if let Some(ending) = requested.in_progress() {
+            self.meta.ending = Some(ending);
+            out.recording.index(IndexUpdate { info: Some(self.meta.write()), ..IndexUpdate::default() });
+        }
+        let settles_at = self.volatile.turns.active().then(|| now.at + self.settles_within(requested.cause));
         self.volatile.ending = Some(Ending { requested, settles_at, close: Close::NotAsked });
         if settles_at.is_none() {
             self.settled(now, out);
         }
+    }
+
+    /// The time that the cancelled turn has to end, so that its end is recorded.
+    fn settles_within(&self, cause: Cause) -> Duration {
+        let within = self.facts.limits.settle_turn;
+        if cause == Cause::ClientClose { within } else { within.min(HURRIED) }
     }
 
     /// Ends a run that is to be closed behind a turn. A prompt that waits was accepted, so its turn comes first.
@@ -200,7 +215,9 @@ impl SessionCore {
     }
 
     fn record_of(&self, end: &EndOfRun, facts: &SessionFacts, out: &Effects) -> TerminationInfo {
-        let requested = self.volatile.ending.as_ref().map(|ending| &ending.requested);
+        let left = || self.meta.ending.clone().map(RequestedEnd::from);
+        let requested = self.volatile.ending.as_ref().map(|ending| ending.requested.clone()).or_else(left);
+        let requested = requested.as_ref();
         let now = out.recording.now_ms();
         match (&end.failure, &end.ended, requested) {
             (Some(why), Ended::Gone(agent), _) => {

@@ -31,6 +31,7 @@ fn limits() -> Limits {
         permission: seconds(60),
         idle: None,
         stall: None,
+        settle_turn: Duration::from_millis(1500),
         settle: Duration::from_millis(300),
     }
 }

@@ -55,13 +55,59 @@ fn a_running_turn_is_cancelled_first() {
     assert_eq!((told(&effects), stops(&effects)), (vec!["session/cancel".to_owned()], None));
     assert_eq!(answered(&effects), [(2, 3, r#"{"stopReason":"cancelled"}"#.to_owned())]);
     assert_eq!(acts(&effects, |act| *act == Act::ReleaseTerminals), 1);
-    assert_eq!(stops(&stage.wait(Duration::from_millis(299))), None);
+    assert_eq!(stops(&stage.wait(Duration::from_millis(599))), None);
     assert_eq!(stops(&stage.wait(Duration::from_millis(1))), Some(Stop::Agent));
     assert_eq!(stops(&stage.wait(Duration::from_secs(9))), None, "the ladder runs once");
     // PR-11: what is still open is answered in front of the end.
     let effects = crashed(&mut stage);
     assert_eq!(answered(&effects), [(1, 3, r#"{"stopReason":"cancelled"}"#.to_owned())]);
     assert_eq!(effects.answers[0].before, Some(4));
+}
+
+// contract 1.1, PR-12: a turn that is closed has a part of the time that its agent has to end in, so that under load its end is
+// recorded too; another end does not wait so long
+#[test]
+fn a_closed_turn_has_time_to_end() {
+    for (cause, waits) in
+        [(Cause::ClientClose, true), (Cause::ClientTerminate, false), (Cause::DaemonShutdown, false)]
+    {
+        let mut stage = Stage::new();
+        stage.prompt(1);
+        stage.take([end(cause)]);
+        let stopped = stops(&stage.wait(Duration::from_millis(1499)));
+        assert_eq!(stopped, (!waits).then_some(Stop::Agent), "{cause:?}");
+        if waits {
+            stage.take([answer_of(Ticket::Turn(TurnNumber(1)), r#"{"stopReason":"cancelled"}"#, false)]);
+            assert_eq!(stage.kinds(), ["prompt", "turn_ended"]);
+            assert_eq!(stage.core.log().last_stop_reason(), Some("cancelled"));
+        }
+    }
+}
+
+// contract 7.3: an end that a client asked for is that of the run, also where the host died before it was recorded
+#[test]
+fn an_end_is_gone_on_with() {
+    for (cause, reason) in [
+        (Cause::ClientTerminate, "terminated"),
+        (Cause::ClientClose, "completed"),
+        (Cause::IdleTimeout, "error"),
+    ] {
+        let mut stage = Stage::with(RunFacts { is_kept: true, ..facts() });
+        stage.take([end(cause)]);
+        let ending = stage.core.meta().ending.clone();
+        assert_eq!(ending.is_some(), cause != Cause::IdleTimeout);
+        let mut meta = SessionMeta::default();
+        meta.ending = ending;
+        let (viewers, now) = (Viewers::default(), stage.now);
+        let mut next = Stage::with(RunFacts { is_kept: true, ..facts() });
+        let log = fold(&stage.log);
+        next.core = SessionCore::new(next.core.facts.clone(), log, meta, viewers, Handover::default(), now);
+        next.log = stage.log.clone();
+        let input = over(&next, gone(ExitStatus::Signal("SIGKILL".into())));
+        next.take([input]);
+        assert_eq!(record(&next)["reason"], reason, "{}", next.last());
+        assert!(next.core.meta().ending.is_none());
+    }
 }
 
 // contract 1.1: an agent that ends its turn in time is stopped then

@@ -160,7 +160,7 @@ struct World {
 
 fn law_facts() -> RunFacts {
     // Timers begin anew after a restart.
-    let limits = Limits { cancel: None, permission: None, idle: None, stall: None, settle: Duration::ZERO };
+    let limits = Limits::default();
     RunFacts { limits, is_shared: true, ..facts() }
 }
 
