@@ -17,7 +17,7 @@ use crate::setup::{Creator, with_id};
 use crate::spans;
 use crate::store::unreadable;
 use acpd_eventlog::WriteError;
-use acpd_record::{Cause, SessionId, SessionMeta};
+use acpd_record::{Cause, SessionId, SessionMeta, TerminationInfo};
 use acpd_supervisor::Pending;
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -99,7 +99,7 @@ impl Host {
         attempt.wait_for_turn().await;
         match self.created_before(&id, &creator).await {
             Ok(None) => {}
-            Ok(Some(_)) => return Ok(Created::Before(id, place.spare.take())),
+            Ok(Some(_)) => return self.find_created(id, attempt, place, params, &creator).await,
             Err(error) => return Err((error, place.spare.take())),
         }
         let _claimed = match self.shared.fleet.claim(&id, &creator).await {
@@ -111,6 +111,29 @@ impl Host {
             // Another process was faster.
             Err((HostError::Log(WriteError::Exists { .. }), agent)) => Ok(Created::Before(id, agent)),
             begun => begun.map(Created::Now),
+        }
+    }
+
+    /// The session is there. One whose run was lost with a daemon begins its next one: its creator may never have had it.
+    async fn find_created(
+        &self,
+        id: SessionId,
+        attempt: Attempt,
+        mut place: Place,
+        params: Option<Bytes>,
+        creator: &Creator,
+    ) -> Result<Created, (HostError, Option<AgentHandle>)> {
+        let now = self.session_now(&id).await;
+        let is_lost = matches!(&now, Err(HostError::SessionEnded { info, .. }) if was_lost(info));
+        if !is_lost {
+            return Ok(Created::Before(id, place.spare.take()));
+        }
+        let params = params.and_then(|params| with_id(&params, &id));
+        let joining = self.join(&id, attempt, place, params, &creator.client);
+        let (joined, unused) = joining.instrument(spans::of_session(&id)).await;
+        match joined {
+            Ok(_) => Ok(Created::Before(id, unused)),
+            Err(error) => Err((error, unused)),
         }
     }
 
@@ -196,11 +219,7 @@ impl Host {
     ) -> Result<SessionId, HostError> {
         let Some(params) = creation.first_prompt(id) else { return Ok(id.clone()) };
         match self.prompt(id, params, creation.client.clone()).await {
-            Err(HostError::SessionEnded { info, .. })
-                if matches!(
-                    info.cause,
-                    Some(Cause::DaemonLost | Cause::DaemonShutdown | Cause::DaemonUpgrade | Cause::Fenced)
-                ) => {}
+            Err(HostError::SessionEnded { info, .. }) if was_lost(&info) => {}
             prompted => return prompted.map(|_| id.clone()),
         }
         let held = (creation.admit)()?;
@@ -212,6 +231,12 @@ impl Host {
         self.begin_first_turn(&live, creation).await?;
         Ok(id.clone())
     }
+}
+
+/// Returns `true` for a run that ended with its daemon: no client asked for that end.
+fn was_lost(info: &TerminationInfo) -> bool {
+    let with_daemon = |cause: Cause| cause.can_be_made_final() || cause == Cause::DaemonShutdown;
+    info.cause.is_some_and(with_daemon)
 }
 
 impl Creation {
