@@ -4,6 +4,7 @@
 //! touched. What the agent replays for the new session is dropped, because the copy has it.
 
 mod history_copy;
+mod live_source;
 
 use crate::acp::method;
 use crate::agent::{AgentAnswer, AgentHandle};
@@ -15,7 +16,7 @@ use crate::error::HostError;
 use crate::host::Host;
 use crate::journal;
 use crate::named::NamedSession;
-use crate::refusal::{AgentError, under_own_id};
+use crate::refusal::{AgentError, advising, under_own_id};
 use crate::setup::{Creator, permission_mode, session_setup, stored_setup};
 use crate::spans;
 use acpd_eventlog::{Appender, Batch, IndexUpdate, SessionRow};
@@ -40,6 +41,16 @@ pub(crate) struct ForkOf {
     /// What the agent is asked with.
     params: Bytes,
     mode: Option<PermissionMode>,
+}
+
+/// The outcome of activating the source of a fork in another process.
+enum Brought {
+    /// It is there now.
+    Now,
+    /// The agent refuses it, with this error.
+    Refused(AgentAnswer),
+    /// It was there, or the agent has no way to it.
+    No,
 }
 
 fn missing() -> HostError {
@@ -144,13 +155,23 @@ impl Host {
         Ok(ForkOf { source: source.clone(), row, meta, native, cwd, params, mode })
     }
 
-    /// Asks an agent to fork one of its sessions. Some know only those that are in their process: one that refuses is
-    /// given the source first, and asked again.
+    /// Asks an agent to fork one of its sessions. Some know only those that are in their process: that of a live source is
+    /// asked first; a process that refuses is given the source, and asked again.
     async fn ask_to_fork(&self, fork: &ForkOf, agent: &AgentHandle) -> Result<AgentAnswer, HostError> {
+        if let Some(forked) = self.fork_where_it_lives(fork, agent).await {
+            return Ok(forked);
+        }
         let ask = || self.shared.agents.ask_for_session(agent, method::SESSION_FORK, fork.params.clone());
         let mut answer = ask().await?;
-        if answer.is_error && !is_missing(&answer) && self.bring_source(fork, agent).await? {
-            answer = ask().await?;
+        if answer.is_error && !is_missing(&answer) {
+            match self.bring_source(fork, agent).await? {
+                Brought::Now => answer = ask().await?,
+                // A process that does not let another one have its session says so, and not why there is no fork.
+                Brought::Refused(refused) if self.is_live(&fork.source) => {
+                    answer.body = advising(&refused.body, "close the session first");
+                }
+                Brought::Refused(_) | Brought::No => {}
+            }
         }
         match answer.is_error {
             false => Ok(answer),
@@ -165,25 +186,27 @@ impl Host {
         }
     }
 
-    /// Activates the source in an agent process that does not have it; true if it did. What it says of it there is
-    /// dropped.
-    async fn bring_source(&self, fork: &ForkOf, agent: &AgentHandle) -> Result<bool, HostError> {
+    /// Activates the source in an agent process that does not have it. What it says of it there is dropped.
+    async fn bring_source(&self, fork: &ForkOf, agent: &AgentHandle) -> Result<Brought, HostError> {
         let live = self.shared.sessions.live.get(&fork.source);
         if live.is_some_and(|session| session.agent().pid() == agent.pid()) {
-            return Ok(false);
+            return Ok(Brought::No);
         }
         let params = stored_setup(&fork.native, &fork.row.cwd);
+        let mut brought = Brought::No;
         for method in agent.downgrade().activation_methods() {
             let answer = self.shared.agents.ask_for_session(agent, method, params.clone()).await?;
             if !answer.is_error {
                 agent.disown(Arc::clone(fork.native.as_json()));
-                return Ok(true);
+                return Ok(Brought::Now);
             }
             if is_missing(&answer) {
                 agent.methods().remember_missing(method);
+            } else {
+                brought = Brought::Refused(answer);
             }
         }
-        Ok(false)
+        Ok(brought)
     }
 
     /// No client knows of this session, and it does not come to be: it leaves the log as if it had never been there.

@@ -2,11 +2,12 @@
 //!
 //! Pure. Not here: what follows from a refusal.
 
-use crate::acp::error_code;
+use crate::acp::{self, error_code};
 use acpd_record::lenient;
-use acpd_wire::codes;
-use bytes::Bytes;
+use acpd_wire::{codes, member, span_of, splice};
+use bytes::{Bytes, BytesMut};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 /// Members of an error's `data` in which agents say what is wrong.
@@ -90,6 +91,20 @@ fn words(data: &Value) -> Option<String> {
         Value::Object(members) => DETAILS.iter().find_map(|name| words(members.get(*name)?)),
         _ => None,
     }
+}
+
+/// An error of an agent's whose message ends with what to do.
+pub(crate) fn advising(error: &Bytes, advice: &str) -> Bytes {
+    let message = acp::view::<&RawValue>(error).and_then(|raw| member(raw, "message"));
+    let Some((text, span)) =
+        message.and_then(|message| Some((acp::text(message)?, span_of(error, message)?)))
+    else {
+        return error.clone();
+    };
+    let message = serde_json::to_string(&format!("{text}; {advice}")).expect("a string is JSON");
+    let mut out = BytesMut::with_capacity(error.len() + message.len());
+    splice(&mut out, error, &[(span, message.as_bytes())]);
+    out.freeze()
 }
 
 /// An error of an agent's with `id` wherever it names the session by its own id: clients know no other.

@@ -206,3 +206,43 @@ fn a_refused_fork_names_the_session_by_its_own_id() {
     assert_eq!(error, expected);
     client.finish();
 }
+
+/// A shell agent that locks each session to one process.
+fn locking_them() -> Scratch {
+    let scratch = Scratch::new();
+    let locks = scratch.path("locks");
+    std::fs::create_dir(&locks).expect("the scratch directory is writable");
+    let body = r#"
+        refuse() { printf '{"jsonrpc":"2.0","id":%s,"error":{"code":%s,"message":"%s"}}\n' "$id" "$1" "$2"; }
+        owner() { read -r owner < "LOCKS/$sid"; }
+        open() { echo $$ > "LOCKS/$1"; }
+        take; answer '{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"fork":{},"close":{}}}}'
+        while take; do sid=${line#*'"sessionId":"'}; sid=${sid%%'"'*}; case $line in
+        *'"session/new"'*) open s$$; answer "{\"sessionId\":\"s$$\"}";;
+        *'"session/fork"'*) if owner 2>/dev/null && [ "$owner" = $$ ]; then
+            open "$sid-f"; answer "{\"sessionId\":\"$sid-f\"}"; else refuse -32602 "Session not found: $sid"; fi;;
+        *'"session/load"'*) if owner 2>/dev/null; then refuse -31002 "Session is already open"; else open "$sid"; answer '{}'; fi;;
+        *'"session/close"'*) rm -f "LOCKS/$sid"; answer '{}';;
+        *'"hang"'*) update begun;;
+        *'"session/prompt"'*) answer '{"stopReason":"end_turn"}';;
+        esac; done"#;
+    scratch.shell("locking", &taking_shell_agent(&body.replace("LOCKS", &locks.display().to_string())))
+}
+
+// quirk session-lock (agents in Python): a live session is forked by the process that has it open, which lets go of the fork; in a
+// turn the fork is refused in the agent's own words, with what to do
+#[test]
+fn a_source_that_is_locked_is_forked_where_it_is_open() {
+    let scratch = locking_them();
+    let (mut client, source) = scratch.session("locking");
+    assert_eq!(client.turn(&source, "hello"), "end_turn");
+    let copy = fork(&mut client, &scratch, &source);
+    for session in [&copy, &source, &copy] {
+        assert_eq!(client.turn(session, "again"), "end_turn");
+    }
+    client.prompt(&source, "hang");
+    let error = client.refused("session/fork", &taking(&scratch, &source));
+    let told = (&error["code"], error["message"].as_str());
+    assert_eq!(told, (&json!(-31002), Some("Session is already open; close the session first")), "{error}");
+    client.finish();
+}
