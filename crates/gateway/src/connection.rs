@@ -44,7 +44,7 @@ use tasks::{Done, Tasks};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
-use watching::Watching;
+use watching::{Watching, write_answer};
 
 /// Requests that may be open at once. At the limit the client is not read until one is answered.
 const OPEN_REQUESTS: usize = COMMANDS;
@@ -237,14 +237,12 @@ impl Connection {
             Effect::Reach(message) => return Some(self.reach(message).await),
             Effect::Pass(message) => self.pass(message).await,
             Effect::Start(work, call) => self.start(work, *call),
-            Effect::Answer { request, session, body } => {
-                let outbox =
-                    session.map_or_else(|| self.outbox.clone(), |session| self.outbox.about(&session));
+            Effect::Answer { request, session, after, body } => {
                 let line = match body {
                     Ok(result) => result_line(&request, &result),
                     Err(error) => error.to_line(&request),
                 };
-                self.send(Some(request), outbox, line);
+                self.answer(request, session, after, line);
             }
             Effect::Send(line) => self.send(None, self.outbox.clone(), line),
             Effect::RecordRefusal { method, session, error } => {
@@ -304,6 +302,21 @@ impl Connection {
             if !is_written {
                 let _gone = outbox.answer(&owing, line).await;
             }
+            Done::new(Some(request), Outcome::Answered)
+        });
+    }
+
+    /// Answers a request, behind event `after` of its session if the client is shown that.
+    fn answer(&mut self, request: OwnedId, session: Option<SessionId>, after: u64, line: Bytes) {
+        let outbox =
+            session.as_ref().map_or_else(|| self.outbox.clone(), |session| self.outbox.about(session));
+        let viewer = session.filter(|_| after > 0).and_then(|session| self.watching.viewer(&session));
+        if viewer.is_none() {
+            return self.send(Some(request), outbox, line);
+        }
+        let owing = self.requests.owed.to(request.clone());
+        self.tasks.spawn(Some(&request.clone()), async move {
+            write_answer(&outbox, viewer.as_ref(), owing, after, line).await;
             Done::new(Some(request), Outcome::Answered)
         });
     }

@@ -158,11 +158,11 @@ impl Host {
     /// Asks an agent to fork one of its sessions. Some know only those that are in their process: that of a live source is
     /// asked first; a process that refuses is given the source, and asked again.
     async fn ask_to_fork(&self, fork: &ForkOf, agent: &AgentHandle) -> Result<AgentAnswer, HostError> {
-        if let Some(forked) = self.fork_where_it_lives(fork, agent).await {
-            return Ok(forked);
-        }
         let ask = || self.shared.agents.ask_for_session(agent, method::SESSION_FORK, fork.params.clone());
-        let mut answer = ask().await?;
+        let mut answer = match self.fork_where_it_lives(fork, agent).await {
+            Some(answer) => answer,
+            None => ask().await?,
+        };
         if answer.is_error && !is_missing(&answer) {
             match self.bring_source(fork, agent).await? {
                 Brought::Now => answer = ask().await?,

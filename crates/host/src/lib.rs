@@ -103,7 +103,7 @@ pub use known_by::is_known_by;
 pub use listed::{Matching, SessionBrief};
 pub use listing::{AgentSummary, Metadata, SessionInfo, SessionState, SessionSummary};
 pub use metrics::{describe_metrics, names as metric_names};
-pub use prompting::{prompt_content, prompt_params};
+pub use prompting::{may_come_again, prompt_content, prompt_params};
 pub use pruning::{Keep, Prunable};
 pub use refusal::{login_command, without_login_command};
 pub use search::{Findings, Part, SearchHit};

@@ -99,6 +99,11 @@ pub fn prompt_content(prompt: &RawValue) -> Cow<'_, RawValue> {
     }
 }
 
+/// Returns `true` for the params of a prompt that may have been sent before: one under a key, or one that cannot be read.
+pub fn may_come_again(params: &[u8]) -> bool {
+    !matches!(session::key_of(params), Ok(None))
+}
+
 /// The params of `session/prompt`, under a key if there is one.
 pub fn prompt_params(session_id: &SessionId, prompt: &RawValue, key: Option<&str>) -> Bytes {
     let meta = key.map(|idempotency_key| Key { idempotency_key });

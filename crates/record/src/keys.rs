@@ -5,6 +5,7 @@
 
 use crate::checkpoint::{START, hash};
 use crate::ids::TurnNumber;
+use crate::json::Json;
 use crate::payload::TurnEnded;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,6 +18,9 @@ const REMEMBERED: usize = 256;
 
 /// Bytes of an error's message that are remembered.
 const MESSAGE: usize = 512;
+
+/// Bytes of an agent's result up to which it is remembered as a whole. Seen: 100 to 900, with usage and `_meta`.
+const RESULT: usize = 4096;
 
 /// A client's key for a request that may come again, a prompt or a creation, with a digest of what it asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,7 +78,9 @@ pub struct KeyedTurn {
 /// How a turn ended, as far as its client is told again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KeyedEnd {
-    /// With a stop reason, if its agent gave one.
+    /// With this result of its agent.
+    Answered(Json),
+    /// With a stop reason, if there was one, and no result that is remembered.
     Stopped(Option<Box<str>>),
     /// With an error of this code, and the beginning of its message.
     Failed(Option<i64>, Box<str>),
@@ -92,7 +98,9 @@ impl KeyedEnd {
             message: Cow<'a, str>,
         }
         let Some(error) = ended.error else {
-            return Self::Stopped(ended.stop_reason.as_deref().map(Into::into));
+            let result = ended.result.filter(|result| result.get().len() <= RESULT).and_then(Json::compact);
+            let stopped = || Self::Stopped(ended.stop_reason.as_deref().map(Into::into));
+            return result.map_or_else(stopped, Self::Answered);
         };
         let Error { code, message } = serde_json::from_str(error.get()).unwrap_or_default();
         Self::Failed(code, message[..message.floor_char_boundary(MESSAGE)].into())

@@ -123,7 +123,10 @@ impl FrontCore {
             }
             Ok(Message::Notification { method, params }) if method == method::SESSION_CANCEL => {
                 let session = text(params, "sessionId");
-                self.withdraws(|open| open.kind == Kind::Prompt && open.session == session);
+                // Those behind it wait in line, where a cancel leaves them.
+                let runs = self.open.iter().find(|open| open.kind == Kind::Prompt && open.session == session);
+                let id = runs.map(|runs| runs.id.clone());
+                self.withdraws(|open| Some(&open.id) == id.as_ref());
             }
             Ok(Message::Response { id: Some(id), .. }) if let Some(id) = id.as_u64() => {
                 // What was withdrawn over a loss is over, and needs no answer.

@@ -1,6 +1,6 @@
 //! Front ends whose connection to the daemon is lost: the client does not notice.
 
-use crate::cli::{answers, args, front_end, leave, load, numbers, start, state, stdio};
+use crate::cli::{answers, args, done, front_end, ids, leave, load, numbers, start, state, stdio};
 use crate::cutting_proxy::CuttingProxy;
 use acpd_e2e::{Client, Exit, Message, Scratch, acpd};
 use rustix::process::Signal;
@@ -199,4 +199,95 @@ fn a_run_goes_on() {
     assert_eq!(exit, Exit::Code(1), "{err}");
     assert!(out.contains("daemon stopped while the session was live"), "{out} {err}");
     daemon.stop();
+}
+
+// PR-9, contract 7.3: an editor's cancel that its daemon did not live to hear reaches the agent, also when the next daemon is killed
+// as well; the prompt is answered by the end of its turn, and by nothing before
+#[test]
+fn a_cancel_outlives_two_daemons() {
+    for round in 0..4 {
+        let scratch = Scratch::new().keep("60s");
+        let mut daemon = scratch.serve();
+        let (mut client, session) = front_end(&scratch);
+        let asked = client.prompt(&session, "hello\nhang");
+        client.until_text("hello");
+        // It reads no more, and the cancel is lost with it.
+        daemon.signal(Signal::STOP);
+        client.notify("session/cancel", &json!({"sessionId": session}));
+        // The front end answers this itself, behind what it has sent before.
+        client.write_line(b"\xff");
+        client.until("an answer", |message| message.json["error"]["code"] == -32700);
+        daemon.signal(Signal::KILL);
+        daemon.wait();
+        let mut daemon = scratch.serve();
+        if round % 2 == 1 {
+            daemon.kill();
+            daemon = scratch.serve();
+        }
+        assert_eq!(client.result(&asked)["stopReason"], "cancelled");
+        let events = done(&scratch, &["sessions", "events", &session, "--json"]);
+        let of = |kind: &str| events.matches(&format!("\"kind\":\"{kind}\"")).count();
+        assert_eq!((of("cancel_requested"), of("turn_ended")), (1, 1), "{events}");
+        assert_eq!(state(&scratch, &session), "idle");
+        assert_eq!(client.turn(&session, "again"), "end_turn");
+        leave(client);
+        daemon.stop();
+    }
+}
+
+// contract 7.1, contract 7.3: `acpd run` is no success before it has shown what the log has, whenever daemons are killed around the end of
+// its turn; and the session is closed behind it, by this daemon or the next
+#[test]
+fn a_run_shows_all_of_its_turn() {
+    let lines: Vec<String> = (0..40).map(|number| format!("line-{number}-end")).collect();
+    for round in 0..5 {
+        let scratch = Scratch::new().keep("60s");
+        let mut daemon = scratch.serve();
+        let gate = scratch.path("go");
+        let wait = format!("run sh -c \"while ! [ -e {} ]; do sleep 0.01; done\"", gate.display());
+        let run = start(&scratch, &["run", &format!("first\n{wait}\n{}", lines.join("\n"))]);
+        let session = acpd_e2e::until("its turn", || {
+            let found = ids(&scratch, &["--live"]).pop()?;
+            (state(&scratch, &found) == "running").then_some(found)
+        });
+        daemon.kill();
+        std::fs::write(&gate, "").expect("the scratch directory is writable");
+        let mut daemon = scratch.serve();
+        for _ in 0..round {
+            daemon.kill();
+            daemon = scratch.serve();
+        }
+        let (exit, out, err) = run.end();
+        assert_eq!(exit, Exit::Code(0), "{err}");
+        for line in &lines {
+            assert!(out.contains(line.as_str()), "{line}: {out} {err}");
+        }
+        assert_eq!(state(&scratch, &session), "ended", "{err}");
+        daemon.stop();
+    }
+}
+
+// contract 7.1, contract 7.3: a daemon that goes away in the first moment is waited for, as later on; without one, that is said by code 4
+#[test]
+fn a_run_is_not_lost_in_its_first_moment() {
+    let scratch = Scratch::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = listener.local_addr().expect("it has one");
+    // It takes the connection and is gone.
+    let gone = std::thread::spawn(move || drop(listener.accept().expect("a connection")));
+    let run = start(&scratch, &["run", "--connect", &format!("http://{address}"), "hello"]);
+    gone.join().expect("it came");
+    let mut daemon = scratch.serve_on(&address.to_string());
+    let (exit, out, err) = run.end();
+    assert_eq!((exit, out.contains("hello")), (Exit::Code(0), true), "{err}");
+    daemon.stop();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let url = format!("http://{}", listener.local_addr().expect("it has one"));
+    let gone = std::thread::spawn(move || drop(listener.accept().expect("a connection")));
+    let mut command = scratch.command(acpd());
+    command.args(args(&scratch, &["run", "--connect", &url, "hello"]).iter().map(AsRef::<str>::as_ref));
+    command.env("ACPD_CLIENT_RECONNECT", "1s");
+    let (exit, _, err) = scratch.start_command(command).end();
+    gone.join().expect("it came");
+    assert_eq!(exit, Exit::Code(4), "{err}");
 }

@@ -4,7 +4,7 @@ use super::input::slice_of;
 use crate::access::Refusal;
 use crate::identity::SessionPermit;
 use crate::methods::Method;
-use acpd_host::{Found, SessionHandle};
+use acpd_host::{Found, SessionHandle, method};
 use acpd_record::SessionId;
 use acpd_wire::{OwnedId, member};
 use bytes::Bytes;
@@ -74,6 +74,30 @@ pub(super) struct Message {
     pub(super) session: SessionId,
     pub(super) method: String,
     pub(super) params: Option<Bytes>,
+    /// It is a prompt that its client has withdrawn, and that may have begun on an earlier connection: what became of it is
+    /// the answer.
+    pub(super) is_withdrawn: bool,
     /// The run, once it was reached.
     pub(super) live: Option<SessionHandle>,
+}
+
+impl Message {
+    pub(super) fn new(
+        request: Option<OwnedId>,
+        session: SessionId,
+        method: String,
+        params: Option<Bytes>,
+    ) -> Self {
+        Self { request, session, method, params, is_withdrawn: false, live: None }
+    }
+
+    /// Returns `true` for a prompt.
+    pub(super) fn is_prompt(&self) -> bool {
+        self.request.is_some() && self.method == method::SESSION_PROMPT
+    }
+
+    /// Returns `true` for a prompt that may have been sent on an earlier connection.
+    pub(super) fn may_come_again(&self) -> bool {
+        self.is_prompt() && self.params.as_deref().is_some_and(acpd_host::may_come_again)
+    }
 }

@@ -4,6 +4,7 @@
 //! asked of a session right behind its `session/load` or `session/resume` waits for that, in its order (contract 7.3), and
 //! counts as an open request. Not here: what the host does, and what a viewer writes.
 
+mod answers;
 mod refusals;
 mod serving;
 mod state;
@@ -20,6 +21,7 @@ use crate::wire_error::{WireError, wire_error};
 use acpd_host::{HostError, Reason, method};
 use acpd_record::SessionId;
 use acpd_wire::{Incoming, OwnedId, codes};
+use answers::last_before;
 use bytes::Bytes;
 pub(super) use refusals::answer_refused;
 use refusals::{NO_LONGER_ASKED, refused, too_many};
@@ -93,10 +95,12 @@ impl ConnectionCore {
                 self.refuse(&call, too_many(self.identity.sessions()), effects);
             }
             Input::Reached { message, run } => self.reached(message, run, effects),
-            Input::AnsweredBefore { message: Message { request: Some(request), .. }, body } => {
-                self.answer(request, body.map_err(|error| wire_error(&error)), effects);
+            Input::AnsweredBefore { message, end, body } => {
+                let body = body.map_err(|error| wire_error(&error));
+                if let Some(request) = message.request {
+                    self.answer_behind(last_before(end), request, body, effects);
+                }
             }
-            Input::AnsweredBefore { .. } => {}
             Input::Done { request, outcome } => self.done(request, outcome, effects),
             Input::Over(sessions) => self.over(sessions, effects),
             Input::Gone { is_revoked, host_closes } => self.gone(is_revoked, host_closes, effects),
@@ -213,8 +217,12 @@ impl ConnectionCore {
             // It has seen an earlier run, or the history; it is not there yet for this one.
             Ok(_) => self.fail(request, &HostError::NotAttached { id: message.session.to_string() }, effects),
             Err(error) => {
-                let error = self.not_live_error(&message.session, error);
-                self.fail(request, &error, effects);
+                let after = match &error {
+                    HostError::SessionEnded { info, .. } => last_before(info.seq()),
+                    _ => 0,
+                };
+                let error = wire_error(&self.not_live_error(&message.session, error));
+                self.answer_behind(after, request, Err(error), effects);
             }
         }
     }
@@ -229,13 +237,18 @@ impl ConnectionCore {
         }
     }
 
-    /// A request that no session has is answered soon anyway.
+    /// A request that no session has is answered soon anyway. Of a prompt that may have begun on an earlier connection only its
+    /// session knows what there is to cancel.
     fn withdraw(&mut self, request: OwnedId, effects: &mut Effects) {
         let place = self.waiting.iter().position(|waiting| waiting.request.as_ref() == Some(&request));
+        if let Some(waiting) = place.and_then(|place| self.waiting.get_mut(place))
+            && waiting.may_come_again()
+        {
+            waiting.is_withdrawn = true;
+            return;
+        }
         match place.and_then(|place| self.waiting.remove(place)) {
-            Some(waiting) if waiting.method == method::SESSION_PROMPT => {
-                self.answer(request, Ok(CANCELLED), effects);
-            }
+            Some(waiting) if waiting.is_prompt() => self.answer(request, Ok(CANCELLED), effects),
             Some(_) => self.fail(request, &HostError::RequestCancelled, effects),
             None if self.open.find(&request).is_some() => effects.push(Effect::Withdraw(request)),
             None => {}
@@ -337,24 +350,6 @@ impl ConnectionCore {
     /// It may see what is there, and starts nothing.
     fn only_watches(&self) -> bool {
         !self.identity.may_use(&self.agent)
-    }
-
-    fn answer(&self, request: OwnedId, body: Result<Bytes, WireError>, effects: &mut Effects) {
-        let session = self.open.find(&request).and_then(|open| open.session.clone());
-        effects.push(Effect::Answer { request, session, body });
-    }
-
-    fn fail(&self, request: OwnedId, error: &HostError, effects: &mut Effects) {
-        self.answer(request, Err(wire_error(error)), effects);
-    }
-
-    fn refuse(&self, call: &Call, error: WireError, effects: &mut Effects) {
-        let session = call.params.session().map(|named| match named {
-            Ok(id) => id.to_string(),
-            Err(text) => text.to_owned(),
-        });
-        effects.push(Effect::RecordRefusal { method: call.name.clone(), session, error: error.clone() });
-        self.answer(call.id.clone(), Err(error), effects);
     }
 }
 

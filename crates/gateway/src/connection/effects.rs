@@ -25,8 +25,8 @@ pub(super) enum Effect {
     Pass(Message),
     /// Begins what is to be done for a request.
     Start(Work, Box<Call>),
-    /// Answers a request, about a session or not.
-    Answer { request: OwnedId, session: Option<SessionId>, body: Result<Bytes, WireError> },
+    /// Answers a request, about a session or not; behind event `after` of the session, if the client is shown its events.
+    Answer { request: OwnedId, session: Option<SessionId>, after: u64, body: Result<Bytes, WireError> },
     /// Sends what answers no open request.
     Send(Bytes),
     /// Records that a request was refused.

@@ -33,8 +33,8 @@ pub(super) enum Input {
     Counted { call: Box<Call>, is_granted: bool },
     /// The run that a message is for was looked for.
     Reached { message: Message, run: Result<Run, HostError> },
-    /// It is the prompt of an ended session, and was answered this before.
-    AnsweredBefore { message: Message, body: Result<Bytes, HostError> },
+    /// It is the prompt of a session that ended with event `end`, and was answered this before.
+    AnsweredBefore { message: Message, end: u64, body: Result<Bytes, HostError> },
     /// What was done for a request has ended; or (without one) for something that was none.
     Done { request: Option<OwnedId>, outcome: Outcome },
     /// These sessions are watched no more: their runs are over, or the client has left, and all that was promised was written.
@@ -102,13 +102,7 @@ pub(super) fn read(line: &Bytes, asked: impl FnOnce(&OwnedId) -> AskedQuestion) 
             match params.session() {
                 Some(Ok(session)) => {
                     let (session, method) = (session.clone(), method.into_owned());
-                    Input::Notification(Message {
-                        request: None,
-                        session,
-                        method,
-                        params: params.raw,
-                        live: None,
-                    })
+                    Input::Notification(Message::new(None, session, method, params.raw))
                 }
                 Some(Err(_)) | None => Input::Noise,
             }

@@ -6,12 +6,13 @@ use super::input::{Input, Lookup, Outcome, Run};
 use super::tasks::Done;
 use super::{Connection, answer_line};
 use crate::access::Refusal;
+use crate::capabilities::ClientCapabilities;
 use crate::methods::StartsRun;
 use crate::questions::EventPosition;
 use crate::viewer::Answer;
 use crate::wanted::{Beginning, Wanted, check, check_live};
 use crate::wire_error::wire_error;
-use acpd_host::{AnswerRefused, HostError, Reply, ReplyTo, method};
+use acpd_host::{AnswerRefused, HostError, Reply, ReplyTo};
 use acpd_wire::OwnedId;
 use bytes::Bytes;
 use std::borrow::Cow;
@@ -72,12 +73,13 @@ impl Connection {
             message.live = Some(live);
             Run { began_after, created_by, beyond }
         });
-        if let (Err(HostError::SessionEnded { .. }), Some(params)) = (&run, &message.params)
-            && message.request.is_some()
-            && message.method == method::SESSION_PROMPT
+        if let (Err(HostError::SessionEnded { info, .. }), Some(params)) = (&run, &message.params)
+            && message.is_prompt()
         {
             if let Ok(Some(body)) = self.host.answered_before(&message.session, params).await {
-                return Input::AnsweredBefore { message, body };
+                let end = info.seq();
+                let body = body.map(|result| filter_result(self.capabilities, result));
+                return Input::AnsweredBefore { message, end, body };
             }
             // It ended for that, or could not be taken up.
             if let Err(fenced @ HostError::Fenced) = self.host.pass_fence(&message.session).await {
@@ -89,7 +91,7 @@ impl Connection {
 
     /// What fails is answered; a notification is not.
     pub(super) async fn pass(&mut self, message: Message) {
-        let Message { request, session, method, params, live } = message;
+        let Message { request, session, method, params, is_withdrawn, live } = message;
         let Some(live) = live else { return };
         let Some(id) = request else {
             live.notify(method, params, self.client.clone()).await;
@@ -105,10 +107,7 @@ impl Connection {
         let (keep, kept) = oneshot::channel();
         let (capabilities, owed, run) = (self.capabilities, self.requests.owed.to(id.clone()), live.clone());
         let reply = ReplyTo::new(move |Reply { after, before, body }| {
-            let body = body.map(|result| match capabilities.filter_result(&result) {
-                Cow::Borrowed(_) => result,
-                Cow::Owned(filtered) => filtered.into(),
-            });
+            let body = body.map(|result| filter_result(capabilities, result));
             let line = answer_line(&owed.id, &body);
             // In case the viewer leaves with the answer.
             let _gone = keep.send(line.clone());
@@ -119,7 +118,12 @@ impl Connection {
             slot.fill(if is_late { answer } else { answer.of_run(run) });
         });
         let (outbox, owing) = (self.outbox.about(&session), self.requests.owed.to(id.clone()));
-        match live.request(method, params, self.client.clone(), reply).await {
+        let client = self.client.clone();
+        let asked = match (is_withdrawn, params) {
+            (true, Some(params)) => live.withdrawn_prompt(params, client, reply).await,
+            (_, params) => live.request(method, params, client, reply).await,
+        };
+        match asked {
             Ok(request) => drop(self.requests.passed.insert(id.clone(), (live.clone(), request))),
             Err(error) => return self.send(Some(id.clone()), outbox, wire_error(&error).to_line(&id)),
         }
@@ -167,5 +171,13 @@ impl Connection {
             }
             Done::new(None, Outcome::Answered)
         });
+    }
+}
+
+/// A result of the agent as the client takes it.
+fn filter_result(capabilities: ClientCapabilities, result: Bytes) -> Bytes {
+    match capabilities.filter_result(&result) {
+        Cow::Borrowed(_) => result,
+        Cow::Owned(filtered) => filtered.into(),
     }
 }

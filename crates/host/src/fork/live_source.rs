@@ -16,8 +16,8 @@ fn only(native: &NativeSessionId) -> Vec<u8> {
 }
 
 impl Host {
-    /// Has the process of the source fork it, and `agent` take up the fork. The answer to the fork; None where the source is not
-    /// idle in another process, or one of the two refuses.
+    /// Has the process of the source fork it, and `agent` take up the fork. The answer to the fork, which may be that there is no
+    /// such method; None where the source is not idle in another process, or one of the two refuses.
     pub(super) async fn fork_where_it_lives(
         &self,
         fork: &ForkOf,
@@ -36,7 +36,8 @@ impl Host {
         }
         let forked = agents.ask_for_session(&own, method::SESSION_FORK, fork.params.clone()).await.ok()?;
         if forked.is_error {
-            return None;
+            // One that has no such method has it in no process.
+            return Some(forked).filter(is_missing);
         }
         let native = NamedSession::read(method::SESSION_FORK, &forked.body).ok()?.native;
         own.disown(Arc::clone(native.as_json()));

@@ -128,6 +128,8 @@ pub(super) struct Volatile {
 pub(crate) enum Input {
     /// A client asks the agent for something, the prompt among them. `params` has acpd's session id.
     Request { request: ClientRequest, method: String, params: Option<Bytes>, client: ClientRef },
+    /// A client sends a prompt that it has withdrawn, as it may when its connection was lost.
+    Withdrawn { request: ClientRequest, params: Bytes, client: ClientRef },
     /// A client prompts, and does not wait for the end of the turn.
     Prompt { request: ClientRequest, params: Bytes, client: ClientRef },
     /// A client notifies the agent, `session/cancel` among them.
@@ -245,6 +247,9 @@ impl SessionCore {
         match input {
             Input::Request { request, method, params, client } => {
                 self.client_asks(request, (method, params), client, out);
+            }
+            Input::Withdrawn { request, params, client } => {
+                self.client_sends_withdrawn(request, params, client, now, out);
             }
             Input::Prompt { request, params, client } => self.client_leaves(request, params, client, out),
             Input::Notify { method, params, client } => {

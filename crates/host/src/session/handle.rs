@@ -216,9 +216,31 @@ impl SessionHandle {
         if method == method::SESSION_PROMPT {
             self.pass_fence()?;
         }
+        self.ask(|request| Input::Request { request, method, params, client }, reply).await
+    }
+
+    /// Passes on a prompt that its client has withdrawn: one that came before under its key is cancelled, and `reply` takes
+    /// the end of its turn; another is not begun. `params` are those of `session/prompt`.
+    ///
+    /// # Errors
+    /// When the session has ended.
+    pub async fn withdrawn_prompt(
+        &self,
+        params: Bytes,
+        client: ClientRef,
+        reply: ReplyTo,
+    ) -> Result<ClientRequest, HostError> {
+        self.ask(|request| Input::Withdrawn { request, params, client }, reply).await
+    }
+
+    async fn ask(
+        &self,
+        asked: impl FnOnce(ClientRequest) -> Input,
+        reply: ReplyTo,
+    ) -> Result<ClientRequest, HostError> {
         let request = ClientRequest(self.0.requests.fetch_add(1, Ordering::Relaxed));
         self.0.live.room_for_command().await;
-        match self.0.live.with(|run| run.request(request, (method, params), client, reply)) {
+        match self.0.live.with(|run| run.request(request, asked(request), reply)) {
             Some(()) => Ok(request),
             None => Err(self.ended_error().await),
         }

@@ -174,19 +174,13 @@ impl Performer {
     }
 
     /// Takes a request of a client; `reply` takes its answer. One that comes while the end is recorded is answered with that.
-    pub(super) fn request(
-        &mut self,
-        request: ClientRequest,
-        (method, params): (String, Option<Bytes>),
-        client: ClientRef,
-        reply: ReplyTo,
-    ) {
+    pub(super) fn request(&mut self, request: ClientRequest, asked: Input, reply: ReplyTo) {
         if self.closing {
             self.waiting.came_late(reply);
             return;
         }
         self.waiting.add(request, reply);
-        self.decide([Input::Request { request, method, params, client }]);
+        self.decide([asked]);
     }
 
     /// Takes the prompt under a key back; whether there was one. None while the end is recorded.

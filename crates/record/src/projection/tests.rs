@@ -108,7 +108,7 @@ fn open_questions_are_told() {
 // contract 7.3: what became of a keyed prompt is known from the log alone, over all runs
 #[test]
 fn keyed_turns_are_remembered() {
-    use crate::keys::KeyedEnd::{Failed, Interrupted, Stopped};
+    use crate::keys::KeyedEnd::{Answered, Failed, Interrupted, Stopped};
     let keyed = (3, r#"{"turn":1,"by":"c","idempotencyKey":"k","prompt":[]}"#);
     let end = |log: &[(u16, &str)]| {
         let log = folded(log);
@@ -119,10 +119,17 @@ fn keyed_turns_are_remembered() {
     };
     assert_eq!(end(&[CREATED, RUN, keyed]), None);
     let stopped = |reason: &str| Some(Stopped(Some(reason.into())));
-    assert_eq!(end(&[CREATED, RUN, keyed, TURN_ENDED]), stopped("end_turn"));
-    assert_eq!(end(&[CREATED, RUN, keyed, TURN_ENDED, ENDED, RUN]), stopped("end_turn"));
+    let ended = (6, r#"{"turn":1,"stopReason":"end_turn"}"#);
+    assert_eq!(end(&[CREATED, RUN, keyed, ended]), stopped("end_turn"));
+    assert_eq!(end(&[CREATED, RUN, keyed, ended, ENDED, RUN]), stopped("end_turn"));
     assert_eq!(end(&[CREATED, RUN, keyed, GIVEN_UP, ENDED]), stopped("cancelled"));
     assert_eq!(end(&[CREATED, RUN, keyed, ENDED, RUN]), Some(Interrupted));
+    let result = r#"{"stopReason":"end_turn","usage":{"totalTokens":7},"_meta":{"x":1}}"#;
+    let whole = |result| format!(r#"{{"turn":1,"stopReason":"end_turn","result":{result}}}"#);
+    let answered = Json::compact(serde_json::from_str(result).expect("JSON")).map(Answered);
+    assert_eq!(end(&[CREATED, RUN, keyed, (6, &whole(result))]), answered);
+    let big = format!(r#"{{"stopReason":"end_turn","_meta":"{}"}}"#, "x".repeat(4096));
+    assert_eq!(end(&[CREATED, RUN, keyed, (6, &whole(&big))]), stopped("end_turn"));
     let long = format!(r#"{{"turn":1,"error":{{"code":-1,"message":"{}"}}}}"#, "é".repeat(300));
     assert_eq!(end(&[CREATED, RUN, keyed, (6, &long)]), Some(Failed(Some(-1), "é".repeat(256).into())));
     assert_eq!(folded(&[CREATED, RUN, PROMPT]).key_of(TurnNumber(1)), None);
@@ -296,4 +303,24 @@ proptest! {
         prop_assert_eq!(projection.last_seq(), 3 + events.len() as u64);
         let _shown = projection.shown(99);
     }
+}
+
+// contract 1.1: the end of a run that was lost is made final once, by a terminate; another end stays
+#[test]
+fn a_lost_run_is_ended_for_good() {
+    let end = |cause: &str| {
+        format!(
+            r#"{{"reason":"error","terminatedBy":"daemon","cause":"{cause}","endedAt":"x","turnActive":false,"leaked":false}}"#
+        )
+    };
+    let terminated = end("client_terminate");
+    let terminated = (9, &*terminated);
+    for cause in ["daemon_lost", "daemon_upgrade", "fenced"] {
+        let lost = end(cause);
+        let lost = (9, &*lost);
+        assert!(!folded(&[CREATED, RUN, lost, terminated]).is_live());
+        assert!(matches!(refused(&[CREATED, RUN, lost], lost), Illegal::NoRun));
+        assert!(matches!(refused(&[CREATED, RUN, lost, terminated], terminated), Illegal::NoRun));
+    }
+    assert!(matches!(refused(&[CREATED, RUN, ENDED], terminated), Illegal::NoRun));
 }

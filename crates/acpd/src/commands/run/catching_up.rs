@@ -27,11 +27,15 @@ impl Conversation {
         signals: &mut StopSignals,
     ) -> Result<bool, Failure> {
         let Some(session) = self.session.clone() else { return Ok(true) };
-        let (mut count, mut last) = (self.home.count_events(&session), None);
+        // Of a daemon that is away only what is worth the wait is asked again.
+        let (mut count, mut last, mut is_away) = (self.home.count_events(&session, false), None, false);
         let (mut heard_at, mut hears) = (Instant::now(), true);
         while last.is_none_or(|last| self.late.last() < last)
             && let Some(feed) = &mut self.feed
         {
+            if is_away && self.turn.is_over() {
+                break;
+            }
             // Behind the end of the turn there is little to wait for.
             let patience = if self.turn.is_over() { patience.min(CATCHES_UP) } else { patience };
             tokio::select! {
@@ -41,7 +45,8 @@ impl Conversation {
                 }
                 recorded = &mut count, if last.is_none() => match recorded {
                     Some(recorded) => last = Some(recorded),
-                    None => break,
+                    None if is_away || patience <= CATCHES_UP => break,
+                    None => (count, is_away) = (self.home.count_events(&session, true), true),
                 },
                 incoming = self.client.next(), if hears => match incoming {
                     Some(Incoming::News(news)) => self.say(&news)?,

@@ -46,9 +46,9 @@ impl Home {
         }
     }
 
-    /// The number of events that are recorded of a session; a daemon that is away is asked until it is back. None when it cannot
-    /// be known.
-    pub(super) fn count_events(&self, session: &str) -> Pending<'static, Option<u64>> {
+    /// The number of events that are recorded of a session. A daemon that is away is asked once, or (`waits`) until it is back.
+    /// None when it cannot be known.
+    pub(super) fn count_events(&self, session: &str, waits: bool) -> Pending<'static, Option<u64>> {
         let session = session.to_owned();
         match self {
             Self::Here(local) => {
@@ -61,7 +61,10 @@ impl Home {
             Self::Daemon { daemon, .. } => {
                 let daemon = Daemon::clone(daemon);
                 Box::pin(async move {
-                    let found = daemon.retry(true, || daemon.session(&session)).await;
+                    let found = match waits {
+                        true => daemon.retry(true, || daemon.session(&session)).await,
+                        false => daemon.session(&session).await,
+                    };
                     found.ok().map(|session| session.event_count)
                 })
             }

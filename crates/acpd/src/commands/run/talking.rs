@@ -142,7 +142,7 @@ impl Conversation {
                 }
                 let id = self.session.insert(session.session_id);
                 // What was before is not told again.
-                let before = tokio::time::timeout(CATCHES_UP, self.home.count_events(id)).await;
+                let before = tokio::time::timeout(CATCHES_UP, self.home.count_events(id, true)).await;
                 (resumed, before.ok().flatten().unwrap_or_default())
             }
         };
@@ -245,8 +245,10 @@ impl Conversation {
         outcome: Result<Value, Value>,
         signals: &mut StopSignals,
     ) -> Result<Option<Value>, Failure> {
-        let is_whole = match phase {
-            Phase::Prompt => self.catch_up(self.home.patience(), signals).await?,
+        let is_success = outcome.as_ref().is_ok_and(|result| result["stopReason"] == "end_turn");
+        let is_whole = match (phase, is_success) {
+            (Phase::Prompt, true) => self.catch_up(self.home.patience(), signals).await?,
+            (Phase::Prompt, false) => self.catch_up(CATCHES_UP, signals).await.map(|_| true)?,
             _ => true,
         };
         match outcome {

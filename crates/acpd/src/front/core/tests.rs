@@ -342,3 +342,19 @@ fn what_looks_like_a_lost_node_is_believed_a_few_times() {
     }
     assert_eq!(asked, 9);
 }
+
+// contract 7.3, PR-9: a cancel that may not have been heard is sent again on each link, until the end of its turn is the answer;
+// prompts that wait in line behind are not withdrawn with it
+#[test]
+fn a_cancel_is_sent_again_until_its_turn_has_ended() {
+    let mut stage = Stage::new();
+    stage.prompts("a");
+    stage.prompts("b");
+    stage.client(notification("session/cancel", &json!({"sessionId": "s"})));
+    let again = ["> a prompt idempotencyKey=k", "> cancel_request a", "> b prompt idempotencyKey=k"];
+    for _ in 0..2 {
+        assert_eq!(stage.relink()[2..], again);
+    }
+    assert_eq!(stage.daemon(result(&json!("a"), &json!({"stopReason": "cancelled"}))), ["< a result"]);
+    assert_eq!(stage.relink()[2..], again[2..]);
+}

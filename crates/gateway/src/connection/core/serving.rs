@@ -113,5 +113,5 @@ fn named(call: &Call) -> Option<Result<SessionId, HostError>> {
 }
 
 fn message(call: Call, session: SessionId) -> Message {
-    Message { request: Some(call.id), session, method: call.name, params: call.params.raw, live: None }
+    Message::new(Some(call.id), session, call.name, call.params.raw)
 }

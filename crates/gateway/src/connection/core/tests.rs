@@ -55,7 +55,7 @@ fn call(id: u32, method: &str, session: &str) -> Box<Call> {
 
 fn message(id: Option<u32>, method: &str, of: &str) -> Message {
     let request = id.map(|number| self::id(&number.to_string()));
-    Message { request, session: session(of), method: method.to_owned(), params: None, live: None }
+    Message::new(request, session(of), method.to_owned(), None)
 }
 
 /// The run that began behind an event, of a session that was created without a token.
@@ -162,10 +162,14 @@ fn words(effect: Effect) -> String {
             };
             format!("start {} {work}", call.id)
         }
-        Effect::Answer { request, body: Ok(result), .. } => {
-            format!("={request} {}", std::str::from_utf8(&result).expect("text"))
+        Effect::Answer { request, body, after, .. } => {
+            let body = match body {
+                Ok(result) => std::str::from_utf8(&result).expect("text").to_owned(),
+                Err(error) => code(&error).to_string(),
+            };
+            let behind = if after > 0 { format!(" behind {after}") } else { String::new() };
+            format!("={request} {body}{behind}")
         }
-        Effect::Answer { request, body: Err(error), .. } => format!("={request} {}", code(&error)),
         Effect::Send(line) => {
             let line = std::str::from_utf8(&line).expect("text");
             let code =

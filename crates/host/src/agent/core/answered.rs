@@ -85,7 +85,7 @@ mod tests {
         OwnedId::parse(&number.to_string()).expect("an id")
     }
 
-    // contract 7.3, ADR 22: what is remembered is bounded, and an answer is that of one line, however often its id is used
+    // contract 7.3: what is remembered is bounded, and an answer is that of one line, however often its id is used
     #[test]
     fn the_last_answers_are_remembered() {
         let mut requests = AnsweredRequests::default();

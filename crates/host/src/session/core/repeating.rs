@@ -4,14 +4,14 @@
 //! Keys of turns that began are in the log, those of prompts that wait are with them.
 
 use super::{Now, SessionCore};
-use crate::acp;
+use crate::acp::{self, method};
 use crate::error::HostError;
 use crate::session::effects::Effects;
 use crate::session::prompt::PromptParams;
 use crate::session::requests::{Pending, PendingPrompt};
 use crate::session::turns::{Place, Step};
-use crate::session::{ClientRef, ClientRequest, Prompted};
-use acpd_record::{KeyedEnd, KeyedTurn, Projection, RequestKey, TurnNumber};
+use crate::session::{ClientRef, ClientRequest, Prompted, prompt};
+use acpd_record::{KeyedEnd, KeyedTurn, Projection, RequestKey, SessionId, TurnNumber};
 use bytes::Bytes;
 use serde::Serialize;
 
@@ -81,6 +81,30 @@ impl SessionCore {
         self.place(request)
     }
 
+    /// A client sends a prompt and has withdrawn it: its end is all that is wanted. One that never came before is not begun.
+    pub(super) fn client_sends_withdrawn(
+        &mut self,
+        request: ClientRequest,
+        params: Bytes,
+        client: ClientRef,
+        now: Now,
+        out: &mut Effects,
+    ) {
+        if self.is_ending() || self.volatile.log_failed {
+            self.volatile.requests.came_late(request);
+            return;
+        }
+        let read = match prompt::read(Some(params), self.facts.prompt, self.facts.native.as_json()) {
+            Ok(read) => read,
+            Err(error) => return out.answer(request, Err(error)),
+        };
+        if matches!(self.known(read.key.as_ref()), Ok(None)) {
+            return out.answer(request, Ok(Bytes::from_static(acp::CANCELLED_RESULT)));
+        }
+        self.client_prompts(request, (method::SESSION_PROMPT.to_owned(), read), client, out);
+        self.client_withdraws(request, now, out);
+    }
+
     /// Where a prompt is that was taken.
     fn place(&self, request: ClientRequest) -> Result<Prompted, HostError> {
         let full = || HostError::QueueFull { queued: self.volatile.turns.waiting() };
@@ -142,8 +166,17 @@ impl SessionCore {
         }
     }
 
+    /// Returns `true` if `key` means the prompt that the session was created with: that has the session's id for a key, while its
+    /// client knows the key of the creation.
+    fn is_first_prompt(&self, key: &str) -> bool {
+        let is_of_prompt = self.volatile.requests.keyed(key).is_some() || self.log.keyed_turn(key).is_some();
+        !is_of_prompt && self.meta.created_under.as_ref().is_some_and(|own| own.as_str() == key)
+    }
+
     /// A client ends the prompt under a key: one that waits leaves the line, the turn of one that runs is cancelled.
     pub(super) fn client_takes_back(&mut self, key: &str, client: &ClientRef, now: Now, out: &mut Effects) {
+        let of_creation = self.is_first_prompt(key).then(|| self.facts.id.clone());
+        let key = of_creation.as_ref().map_or(key, SessionId::as_str);
         let step = match self.volatile.requests.keyed(key) {
             Some((first, _)) => self.volatile.turns.withdraw(first, now.at),
             // The request that began the turn was lost with its connection.
@@ -188,6 +221,7 @@ pub(crate) fn told_again(turn: TurnNumber, end: &KeyedEnd) -> Result<Bytes, Host
         message: &'a str,
     }
     match end {
+        KeyedEnd::Answered(result) => Ok(Bytes::copy_from_slice(result.get().as_bytes())),
         KeyedEnd::Stopped(reason) => {
             let result = Stopped { stop_reason: reason.as_deref() };
             Ok(serde_json::to_vec(&result).expect("it is JSON").into())

@@ -82,6 +82,49 @@ fn what_waits_can_be_withdrawn() {
     assert_eq!(client.take(attached(1, "t", Some(7))), "attach t");
 }
 
+// contract 7.3, PR-9: a prompt under a key may have begun on an earlier connection: one that is withdrawn while it waits is not
+// answered here, but by its session, behind the load
+#[test]
+fn a_prompt_that_comes_again_is_withdrawn_by_its_session() {
+    let keyed = r#"{"id":2,"method":"session/prompt","params":{"sessionId":"t","prompt":[],"_meta":{"sandboxagent.dev":{"idempotencyKey":"k"}}}}"#;
+    let mut client = Client::open();
+    client.take(request(1, "session/load", "t"));
+    client.take(found(1, "session/load"));
+    let Input::Request(prompt) = line(keyed) else { panic!("it is a request") };
+    client.take(line(keyed));
+    let found = Input::Found { call: prompt, session: Lookup::Of(None), is_live: true };
+    assert_eq!(client.take(found), "", "it waits");
+    assert_eq!((client.take(withdraw(2)), client.take(withdraw(2))), (String::new(), String::new()));
+    let mut effects = Effects::default();
+    client.0.handle(attached(1, "t", Some(7)), &mut effects);
+    let reached = std::iter::from_fn(|| effects.next()).find_map(|effect| match effect {
+        Effect::Reach(message) => Some((message.method.clone(), message.is_withdrawn)),
+        _ => None,
+    });
+    assert_eq!(reached, Some(("session/prompt".to_owned(), true)));
+}
+
+// contract 1.1: what became of a prompt of an ended session stands behind its events, and in front of its end
+#[test]
+fn an_answer_of_an_ended_session_stands_behind_its_events() {
+    let mut client = Client::open();
+    client.take(attached(1, "s", None));
+    let before = |message| {
+        let body = Ok(Bytes::from_static(br#"{"stopReason":"end_turn"}"#));
+        Input::AnsweredBefore { message, end: 9, body }
+    };
+    let prompt = || message(Some(2), "session/prompt", "s");
+    assert_eq!(client.take(before(prompt())), r#"=2 {"stopReason":"end_turn"} behind 8"#);
+    let mut info = match ended() {
+        HostError::SessionEnded { info, .. } => TerminationInfo::clone(&info),
+        error => panic!("{error}"),
+    };
+    info.last_event_seq = Some(8);
+    let error = HostError::SessionEnded { id: "s".to_owned(), info: Arc::new(info) };
+    let reached = Input::Reached { message: prompt(), run: Err(error) };
+    assert_eq!(client.take(reached), "=2 -32603 behind 8");
+}
+
 // MC-4: a client that has left is attached to nothing; once it is back it is
 #[test]
 fn leave_and_join_again() {

@@ -200,3 +200,73 @@ fn a_withdrawn_repeat_withdraws_the_prompt() {
     assert_eq!(stage.kinds(), ["prompt", "cancel_requested", "turn_ended"]);
     assert_eq!(answered(&stage.take([keyed(5, "a", "x")]))[0].2, r#"{"stopReason":"cancelled"}"#);
 }
+
+// PR-9, contract 7.3: a prompt that is sent again withdrawn is answered with the end of its turn, which is cancelled; one that
+// waits leaves the line, and one that never came is not begun
+#[test]
+fn a_prompt_that_comes_again_withdrawn_is_cancelled() {
+    let withdrawn = |request, key: &str| Input::Withdrawn {
+        request: ClientRequest(request),
+        params: keyed_params(key, "x"),
+        client: client("editor"),
+    };
+    let cancelled = r#"{"stopReason":"cancelled"}"#;
+    let mut stage = Stage::new();
+    assert_eq!(answered(&stage.take([withdrawn(1, "new")]))[0].2, cancelled);
+    assert_eq!(stage.kinds(), [] as [&str; 0], "nothing began");
+    stage.take([keyed(2, "runs", "x")]);
+    stage.take([keyed(3, "waits", "x")]);
+    // As in a successor of the host: the request that began the turn is lost.
+    let (viewers, now) = (Viewers::default(), stage.now);
+    let mut next = Stage::new();
+    next.core = SessionCore::new(
+        facts(),
+        fold(&stage.log),
+        SessionMeta::default(),
+        viewers,
+        Handover::default(),
+        now,
+    );
+    next.log = stage.log.clone();
+    let effects = next.take([withdrawn(1, "runs")]);
+    assert!(answered(&effects).is_empty(), "its turn runs");
+    assert_eq!(told(&effects), ["session/cancel"]);
+    assert_eq!(next.kinds(), ["prompt", "cancel_requested"]);
+    assert!(told(&next.take([withdrawn(2, "runs")])).is_empty(), "once is enough");
+    let effects = next.take([turn_answered(1)]);
+    let requests: Vec<u64> = answered(&effects).iter().map(|(of, ..)| *of).collect();
+    assert_eq!(requests, [1, 2]);
+    // In the same host, as with a second connection of one client.
+    let effects = stage.take([withdrawn(4, "waits")]);
+    let requests: Vec<u64> = answered(&effects).iter().map(|(of, ..)| *of).collect();
+    assert_eq!(requests, [3, 4]);
+    assert!(stage.kinds() == ["prompt"] && told(&effects).is_empty());
+    stage.take([turn_answered(1)]);
+    assert_eq!(answered(&stage.take([withdrawn(5, "runs")]))[0].2, END, "it is over");
+}
+
+// contract 7.3: what is told again is the whole result of the agent
+#[test]
+fn an_answer_that_is_told_again_is_whole() {
+    let result = r#"{"stopReason":"end_turn","usage":{"totalTokens":7},"_meta":{"x":1}}"#;
+    let mut stage = Stage::new();
+    stage.take([keyed(1, "a", "x")]);
+    stage.take([answer_of(Ticket::Turn(TurnNumber(1)), result, false)]);
+    assert_eq!(answered(&stage.take([keyed(2, "a", "x")]))[0].2, result);
+}
+
+// contract 7.3: the prompt that a session was created with is taken back by the key of the creation, which its client knows
+#[test]
+fn the_first_prompt_is_taken_back_by_the_key_of_the_creation() {
+    let body: &RawValue = serde_json::from_str("{}").expect("JSON");
+    let take_back = |key: &str| Input::TakeBack { key: key.to_owned(), client: client("rest") };
+    let mut stage = Stage::new();
+    stage.core.meta.created_under = acpd_record::RequestKey::new("job", body);
+    stage.take([keyed(1, "ours", "x")]);
+    assert!(!stage.take([take_back("other")]).taken_back);
+    let effects = stage.take([take_back("job")]);
+    assert!(effects.taken_back && told(&effects) == ["session/cancel"]);
+    // A prompt of that key is meant before.
+    stage.take([keyed(2, "job", "x")]);
+    assert_eq!(answered(&stage.take([take_back("job")])).len(), 1);
+}
