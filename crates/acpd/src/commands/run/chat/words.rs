@@ -109,9 +109,9 @@ mod tests {
         assert_eq!(told[2..], ["acpd's: /detach /quit /exit", "the agent's: /help /review"]);
     }
 
+    // issue 28, R14: the agent's own /help can be reached, and everything else is sent as it was typed
     // quirk slash-in-command (agents that name commands with the slash): one slash is shown and completed, and a line is sent
     // as it was typed
-    // issue 28, R14: the agent's own /help can be reached, and everything else is sent as it was typed
     #[test]
     fn two_slashes_are_for_the_agent() {
         for (typed, sent) in [
