@@ -249,7 +249,9 @@ mod tests {
 
     #[test]
     fn what_a_test_program_leaves_behind_is_killed_and_shown() {
-        let script = "E2E_RUN=$$.0 sleep 1000 </dev/null >/dev/null 2>&1 & :";
+        // The mark is seen once the program has been executed.
+        let script = "E2E_RUN=$$.0 sh -c 'exec sleep 1000' </dev/null >/dev/null 2>&1 &
+            while ! grep -qz E2E_RUN=$$ /proc/$!/environ 2>/dev/null || ! grep -qz sleep /proc/$!/comm; do :; done";
         let error = run(shell(script), &mut Counts::default()).expect_err("something is left");
         let error = error.to_string();
         assert!(error.contains("exit status: 0; it left these, which were killed:\n"), "{error}");

@@ -496,7 +496,8 @@ async fn a_flood_without_a_host_waits() {
     let (memory, before) = figures(keeper);
     kept.process.stdin.write_all(b"go\n").await.expect("it reads");
     kept.process.handle.detach();
-    while figures(keeper).1 - before < BOUND {
+    // It holds a whole line already, so that the bound alone counts.
+    while figures(keeper).1 - before < BOUND / 2 {
         tokio::task::yield_now().await;
     }
     let next = Bench::new();

@@ -153,6 +153,12 @@ impl Http {
     pub fn into_stream(self) -> TcpStream {
         self.stream.into_inner()
     }
+
+    /// The socket, and what has come on it behind the last answer.
+    pub(crate) fn into_parts(self) -> (TcpStream, Vec<u8>) {
+        let surplus = self.stream.buffer().to_vec();
+        (self.into_stream(), surplus)
+    }
 }
 
 fn is_chunked(answer: &Answer) -> bool {

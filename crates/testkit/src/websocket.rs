@@ -4,6 +4,7 @@
 
 use crate::http::{Answer, Http};
 use crate::message::initialize;
+use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
@@ -46,6 +47,8 @@ impl Frame {
 #[derive(Debug)]
 pub struct WebSocket {
     stream: TcpStream,
+    /// What came in one piece with the answer to the upgrade.
+    early: VecDeque<u8>,
     /// The answer to the upgrade.
     pub head: Answer,
 }
@@ -70,7 +73,8 @@ impl WebSocket {
         }
         // What RFC 6455 gives for its example key.
         assert_eq!(head.header("sec-websocket-accept"), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
-        Ok(Self { stream: http.into_stream(), head })
+        let (stream, early) = http.into_parts();
+        Ok(Self { stream, early: early.into(), head })
     }
 
     /// A WebSocket at `/acp` on which `initialize` was answered.
@@ -90,7 +94,7 @@ impl WebSocket {
     /// When the system gives none.
     pub fn handle(&self) -> Self {
         let stream = self.stream.try_clone().expect("a socket has many handles");
-        Self { stream, head: self.head.clone() }
+        Self { stream, early: self.early.clone(), head: self.head.clone() }
     }
 
     /// The socket.
@@ -135,7 +139,7 @@ impl WebSocket {
     /// When nothing comes, or a frame that no server may send.
     pub fn next_frame(&mut self) -> Option<Frame> {
         let mut head = [0; 2];
-        if let Err(error) = self.stream.read_exact(&mut head) {
+        if let Err(error) = self.read_exact(&mut head) {
             let waited =
                 matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut);
             assert!(!waited, "nothing came");
@@ -148,7 +152,7 @@ impl WebSocket {
             short => short.into(),
         };
         let mut payload = vec![0; usize::try_from(length).expect("it fits into memory")];
-        self.stream.read_exact(&mut payload).ok()?;
+        self.read_exact(&mut payload).ok()?;
         let opcode = match head[0] & 15 {
             1 => Opcode::Text,
             2 => Opcode::Binary,
@@ -207,7 +211,13 @@ impl WebSocket {
 
     fn read<const N: usize>(&mut self) -> Option<[u8; N]> {
         let mut bytes = [0; N];
-        self.stream.read_exact(&mut bytes).ok()?;
+        self.read_exact(&mut bytes).ok()?;
         Some(bytes)
+    }
+
+    fn read_exact(&mut self, out: &mut [u8]) -> std::io::Result<()> {
+        // A queue of bytes is always there to read.
+        let early = self.early.read(out)?;
+        self.stream.read_exact(&mut out[early..])
     }
 }

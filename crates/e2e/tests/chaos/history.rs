@@ -67,7 +67,7 @@ pub(crate) fn stored(state: &Path) -> BTreeMap<String, Stored> {
 
 impl Stored {
     /// The invariants of any log of which no run is live: sequence numbers without holes, runs with one end each
-    /// and nothing after it, turns one after the other and counted.
+    /// and nothing after it but the terminate of a run that was lost (contract 8.2), turns one after the other and counted.
     pub(crate) fn is_in_order(&self) {
         let id = &self.id;
         let mut running = false;
@@ -79,6 +79,12 @@ impl Stored {
                 RUN_STARTED => {
                     assert!(!running, "{id}: event {} starts a run in a run", event.seq);
                     running = true;
+                }
+                ENDED if !running => {
+                    let before = place.checked_sub(1).map(|place| self.events[place].json()["cause"].clone());
+                    let is_final = before.is_some_and(|cause| cause == "daemon_lost")
+                        && event.json()["cause"] == "client_terminate";
+                    assert!(is_final, "{id}: event {} {:.200} ends it again", event.seq, event.text);
                 }
                 _ => assert!(running, "{id}: event {} {:.200} after the end", event.seq, event.text),
             }

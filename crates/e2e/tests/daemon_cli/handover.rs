@@ -164,6 +164,8 @@ fn signals_during_a_hand_over_do_not_end_the_daemon() {
     {
         assert_eq!(blocked(process.pid), 0, "{process:?}");
     }
+    // Nor is one under way, in which a request to stop is a kill.
+    until("no hand-over is left", || (uptime(&daemon) > 2000).then_some(()));
     daemon.stop();
 }
 

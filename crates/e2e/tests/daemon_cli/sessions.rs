@@ -32,7 +32,7 @@ fn sessions_are_listed_and_shown() {
     let line =
         table.lines().find(|line| live.ends_with(line.split(' ').next().unwrap())).expect("it is there");
     assert!(
-        line.contains("idle") && line.contains("example") && line.contains("Fix ␛[2Jthe tests"),
+        line.contains("idle") && line.contains("example") && line.contains("Fix \u{fffd}[2Jthe tests"),
         "{line}"
     );
     assert!(table.contains("ended: completed") && !table.contains('\u{1b}'), "{table}");
@@ -40,7 +40,7 @@ fn sessions_are_listed_and_shown() {
     let shown = json(&scratch, &["sessions", "show", &live]);
     assert_eq!((&shown["sessionId"], &shown["ended"]), (&live.as_str().into(), &false.into()));
     let shown = done(&scratch, &["sessions", "show", &live]);
-    assert!(shown.contains(&live) && shown.contains("Fix ␛[2Jthe tests"), "{shown}");
+    assert!(shown.contains(&live) && shown.contains("Fix \u{fffd}[2Jthe tests"), "{shown}");
     leave(client);
     daemon.stop();
 }

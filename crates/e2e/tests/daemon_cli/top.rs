@@ -20,7 +20,7 @@ fn a_table_is_printed_once() {
         let table = done(&scratch, &[&["top"], more].concat());
         let lines: Vec<&str> = table.lines().collect();
         assert!(lines[0].starts_with("acpd ") && lines[0].contains("1 live, 1 waiting"), "{table}");
-        assert!(lines[3].contains("waiting") && lines[3].contains("Some ␛[31mtitle"), "{table}");
+        assert!(lines[3].contains("waiting") && lines[3].contains("Some \u{fffd}[31mtitle"), "{table}");
         assert!(lines[4].contains("ended: completed") && !table.contains('\u{1b}'), "{table}");
     }
     let top = json(&scratch, &["top"]);

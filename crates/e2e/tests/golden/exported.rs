@@ -20,7 +20,12 @@ pub(crate) fn come_back(fixture: &Path) {
     assert!(!ids.is_empty(), "there is something to export");
     for id in &ids {
         let export = exported(&source, id);
-        let answer = Http::on(target.connect()).request("POST", "/v1/import", &[], &export);
+        let answer = Http::on(target.connect()).request(
+            "POST",
+            "/v1/import",
+            &[("Content-Type", "application/x-ndjson")],
+            &export,
+        );
         assert_eq!(answer.status, 201, "{id}: {}", String::from_utf8_lossy(&answer.body));
         let again = exported(&target, id);
         let differs = export.lines().zip(again.lines()).find(|(before, after)| before != after);

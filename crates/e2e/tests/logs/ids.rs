@@ -67,7 +67,7 @@ fn every_line_is_found_by_its_ids() {
         "session created",
         "run started",
         "turn started",
-        "the agent wrote something that is no message",
+        "agent line dropped: it is not a message",
         "turn ended",
         "agent closed its stdout and kept running",
         "run ended",

@@ -75,9 +75,7 @@ fn a_websocket_has_the_events_of_the_stream() {
     assert_eq!(as_frames, as_stream);
     let end = path(&session, all.len() as u64);
     let mut over = WebSocket::open(daemon.connect(), &end, &[]).expect("a WebSocket");
-    // It may come in one piece with the head of the answer, which is read beside it here.
-    let closed = over.until_end();
-    assert!(closed.is_none_or(|(code, _)| code == 1000), "there is nothing behind the last event");
+    assert_eq!(over.until_close().0, 1000, "there is nothing behind the last event");
     daemon.stop();
 }
 

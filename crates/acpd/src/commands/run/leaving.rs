@@ -111,8 +111,10 @@ impl Conversation {
                     Incoming::Answer { id, outcome } if id == asked => return Some(outcome),
                     // Another was faster, as a daemon that stops: what it says of the session comes before it leaves, the answer
                     // may not.
-                    Incoming::Notification { method, params }
-                        if method == method::SESSION_ENDED && is_of(&params, session) =>
+                    Incoming::Notification { method: notified, params }
+                        if method == method::SESSION_CLOSE
+                            && notified == method::SESSION_ENDED
+                            && is_of(&params, session) =>
                     {
                         return Some(Ok(Value::Null));
                     }
