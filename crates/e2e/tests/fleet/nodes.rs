@@ -54,6 +54,8 @@ impl Fleet {
         let fleet = Self { nodes, server };
         for node in &fleet.nodes {
             until("all nodes know each other", || (node.known().len() == names.len()).then_some(()));
+            // Until all have written their sessions, an unknown one may be anywhere.
+            until("all is known", || (node.get("/v1/sessions").json()["stale"] != true).then_some(()));
         }
         fleet
     }
