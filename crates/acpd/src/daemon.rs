@@ -17,7 +17,7 @@ mod nodes;
 mod process;
 mod pruning;
 mod request;
-mod retry;
+pub(crate) mod retry;
 mod search;
 mod sending;
 mod sessions;

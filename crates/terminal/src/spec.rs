@@ -38,7 +38,7 @@ impl fmt::Display for TerminalId {
 #[derive(Clone, Debug)]
 pub struct TerminalSpec {
     /// A path, or a name that is looked for in `PATH`. Without arguments, and where there is no such program, also a
-    /// [command line](ShellLine) for `sh`.
+    /// command line for `sh`.
     pub command: OsString,
     /// Arguments after the command's own name. Never parsed by a shell.
     pub args: Vec<OsString>,

@@ -9,9 +9,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// The longest wait before another try.
-const LONGEST: Duration = Duration::from_secs(2);
-/// From 100 ms on, as a daemon that restarts is back in less than a second; doubled each time, half of it chance.
-const BACKOFF: ExponentialBuilder = ExponentialBuilder::new()
+pub(crate) const LONGEST: Duration = Duration::from_secs(2);
+/// Waits between tries: from 100 ms on, as a daemon that restarts is back in less than a second; doubled each time, half of it
+/// chance, so that the clients of one do not all come back in the same moment.
+pub(crate) const BACKOFF: ExponentialBuilder = ExponentialBuilder::new()
     .with_min_delay(Duration::from_millis(50))
     .with_max_delay(Duration::from_secs(1))
     .without_max_times()

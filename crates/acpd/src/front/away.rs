@@ -2,19 +2,11 @@
 //!
 //! Pure: the time comes in.
 
-use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use crate::daemon::retry::{BACKOFF, LONGEST};
+use backon::{BackoffBuilder, ExponentialBackoff};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The longest wait before another try.
-const LONGEST: Duration = Duration::from_secs(2);
-/// From 100 ms on, as a daemon that restarts is back in less than a second; doubled each time, half of it chance: the fronts of
-/// one do not all come back in the same moment.
-const BACKOFF: ExponentialBuilder = ExponentialBuilder::new()
-    .with_min_delay(Duration::from_millis(50))
-    .with_max_delay(Duration::from_secs(1))
-    .without_max_times()
-    .with_jitter();
 /// A restart takes less; what takes longer is said.
 const UNSAID: Duration = Duration::from_secs(2);
 

@@ -121,7 +121,7 @@ impl Agents {
         *self.default_policy.lock() = policy;
     }
 
-    /// As [`connect_for`](Self::connect_for), for a session that names no policy.
+    /// A connection to a process of the agent, for a session that names no policy.
     ///
     /// # Errors
     /// When there is no such agent, or it does not start.

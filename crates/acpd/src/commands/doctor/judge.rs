@@ -258,7 +258,8 @@ pub(super) fn daemon(facts: &DaemonFacts, own: &str) -> Check {
         DaemonFacts::Closed(at, error) => finding(
             ABOUT,
             format!("{at}: {error}"),
-            "a token that it knows, in ACPD_TOKEN or with --token-file; on its machine acpd token new makes one",
+            "a token that it knows, in ACPD_TOKEN or with --token-file; on its machine acpd token new NAME --scope control \
+             makes one",
         ),
         DaemonFacts::Unknown(error) => {
             let error = error.lines().next().unwrap_or_default();
