@@ -42,7 +42,7 @@ pub(crate) fn port_of(authority: &Authority) -> Result<Option<u16>, AddressError
     }
 }
 
-/// Whether a text is the part of a URL that names a host, perhaps with a port, and no user.
+/// True for the part of a URL that names a host, perhaps with a port, and no user.
 pub(crate) fn is_host_and_port(text: &str) -> bool {
     let authority =
         Some(text).filter(|text| !text.contains('@')).and_then(|text| text.parse::<Authority>().ok());

@@ -42,7 +42,7 @@ use serde_json::Value;
 
 use crate::clean::{self, line};
 
-pub(crate) use asking::{asked, not_asked};
+pub(crate) use asking::{not_asked, question_lines};
 use calls::{Calls, Change};
 pub(crate) use columns::{Cell, Column, Cut, Tone, cut_end, table};
 use ending::{spoken, spoken_calls};

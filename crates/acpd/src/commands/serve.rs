@@ -58,7 +58,7 @@ pub(crate) struct Left {
     pub(crate) agents: bool,
     /// What this process is to become.
     pub(crate) successor: Option<Successor>,
-    /// Why the start failed, although agents were adopted.
+    /// The reason of a start that failed after agents were adopted.
     pub(crate) failure: Option<Failure>,
 }
 

@@ -182,9 +182,14 @@ impl<O: Write, E: Write> View<O, E> {
     }
 }
 
-/// What an open question is about, for a person who is to answer it elsewhere. Some agents send the change only in the
+/// The lines that show an open question to a person who is to answer it elsewhere. Some agents send the change only in the
 /// tool call that they ask for: `known` are the open ones.
-pub(crate) fn asked(question: &Question, known: &[Value], cwd: &Path, screen: Screen) -> Vec<String> {
+pub(crate) fn question_lines(
+    question: &Question,
+    known: &[Value],
+    cwd: &Path,
+    screen: Screen,
+) -> Vec<String> {
     let (paint, cwd) = (Paint::new(screen.colour), Some(cwd).filter(|cwd| !cwd.as_os_str().is_empty()));
     let id = |call: &Value| call["toolCallId"].as_str().map(str::to_owned);
     let before = id(&question.call).and_then(|own| known.iter().find(|call| id(call).as_ref() == Some(&own)));

@@ -176,7 +176,7 @@ impl Checked {
     }
 }
 
-/// How it is started by its entry.
+/// The specification by which an entry starts an installed agent.
 pub(super) fn spec_of(place: &Place, there: &There<'_>, entry: config::Agent) -> AgentSpec {
     let name = &there.receipt.name;
     let mut config = place.config.clone();

@@ -17,7 +17,7 @@ const WIDTH: usize = 200;
 /// Characters of a line of an agent's stderr.
 const STDERR_WIDTH: usize = 500;
 
-/// What a start has shown.
+/// The outcome of a start of an agent.
 pub(crate) struct Trial {
     pub(crate) check: AgentCheck,
     /// The need for another Node.js, if there is one.
@@ -53,7 +53,7 @@ impl Trial {
         Ok(Self { check, node, ways })
     }
 
-    /// What the agent is, with the ways to log in to it.
+    /// Describes the agent, with the ways to log in to it.
     pub(super) fn describe(&self) -> String {
         let Self { check, node, ways } = self;
         let result = check.initialize.as_ref().unwrap_or(&Value::Null);
@@ -81,7 +81,7 @@ impl Trial {
         lines.join("\n")
     }
 
-    /// Why the agent does not work.
+    /// Explains an agent that does not work.
     pub(super) fn explain(&self) -> String {
         let error = self.check.error.as_deref().unwrap_or_default();
         let why = match &self.node {
@@ -108,7 +108,7 @@ fn listed(names: Vec<String>) -> String {
     }
 }
 
-/// What went wrong, with what the agent wrote about it.
+/// Formats an error with the end or beginning of the agent's stderr.
 pub(super) fn explain(name: &str, error: &str, info: &Value) -> String {
     let stderr = info["stderr"]["tail"].as_str().or(info["stderr"]["head"].as_str());
     let why = format!("agent {name} does not work: {}", line(error, 2_000));

@@ -29,7 +29,7 @@ enum Kind {
 #[derive(Debug)]
 pub(super) struct Attachment {
     kind: Kind,
-    /// As the person named it.
+    /// The path as the person named it.
     path: PathBuf,
     /// Without links.
     whole: PathBuf,
@@ -38,7 +38,7 @@ pub(super) struct Attachment {
     mime: &'static str,
 }
 
-/// What an agent takes.
+/// The kinds of attachments that an agent takes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Takes<'a> {
     /// Its capabilities.

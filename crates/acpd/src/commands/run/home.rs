@@ -27,7 +27,7 @@ impl Home {
         matches!(self, Self::Daemon { .. })
     }
 
-    /// Whether the files of its sessions are on this machine.
+    /// True if the files of its sessions are on this machine.
     pub(super) fn is_here(&self) -> bool {
         match self {
             Self::Here(_) => true,

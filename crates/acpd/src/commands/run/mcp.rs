@@ -95,7 +95,7 @@ fn parse(bytes: &[u8], variables: Variables<'_>) -> Result<Parsed, String> {
 
 /// A server as editors write it.
 struct Server<'a> {
-    /// Where it is in the file.
+    /// The place of the server in the file, for errors.
     path: String,
     members: Map<String, Value>,
     variables: Variables<'a>,

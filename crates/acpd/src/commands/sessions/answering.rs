@@ -8,7 +8,7 @@ use crate::exit::Failure;
 use crate::form::Form;
 use crate::nearest::unlisted;
 use crate::streams::{print, print_json, remark};
-use crate::view::{Question, Screen, asked, date_and_time, short_id};
+use crate::view::{Question, Screen, date_and_time, question_lines, short_id};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -183,7 +183,9 @@ impl Open {
     fn lines(&self, calls: &[Value], cwd: &Path, screen: Screen) -> Vec<String> {
         let mut lines = vec![format!("question {}", self.request)];
         if let Some(question) = self.permission() {
-            lines.extend(asked(&question, calls, cwd, screen).into_iter().map(|told| format!("  {told}")));
+            lines.extend(
+                question_lines(&question, calls, cwd, screen).into_iter().map(|told| format!("  {told}")),
+            );
             let ids: Vec<String> = question.options().iter().map(|choice| line(&choice.id, 60)).collect();
             let widest = ids.iter().map(|id| id.width()).max().unwrap_or_default();
             lines.extend(question.options().iter().zip(&ids).map(|(choice, id)| {
