@@ -74,6 +74,7 @@ mod tests {
             ("moved", agent("kimi", &[("HOME", "/h"), ("KIMI_CODE_HOME", "/else/where")])),
             ("relative", agent("kimi", &[("KIMI_CODE_HOME", "where")])),
             ("mover", agent("gemini", &[("HOME", "/h")])),
+            ("mover-too", agent("claude-agent-acp", &[("HOME", "/h")])),
             ("other", agent("other", &[("HOME", "/h")])),
         ];
         config.agents = agents.map(|(name, agent)| (name.to_owned(), agent)).into();
@@ -84,6 +85,7 @@ mod tests {
         let expected = [
             ("moved", Some("/else/where"), true),
             ("mover", None, false),
+            ("mover-too", Some("/h/.claude"), false),
             ("other", None, true),
             ("planner", Some("/h/.kimi-code"), true),
             ("relative", None, true),

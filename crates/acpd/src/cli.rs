@@ -25,7 +25,7 @@ pub use config::ConfigCommand;
 pub use daemon::{Connect, Events, List, One, Search, Sessions, State, Top, Which};
 pub use installed::{Add, AgentPlace, Installing, Outdated, Remove, Update};
 pub use nodes::{Drain, NodeAct, Nodes};
-pub use operate::{Doctor, Open, Operate};
+pub use operate::{Doctor, Migrate, Open, Operate};
 pub use run::{CommandLine, OptionValue, Prompt, Run, RunFormat, SessionChoice};
 pub use sessions::{Answer, Export, Fork, Import, Prune, SessionPrompt, Several};
 pub use token::{Token, TokenLimits, TokenPlace};
@@ -118,6 +118,8 @@ pub enum Command {
     /// Have the daemon read its configuration anew
     #[command(after_help = operate::RELOAD)]
     Reload(Operate),
+    /// Move the sessions of an earlier acpd from its database to files
+    Migrate(Migrate),
     /// Say what is wrong here, and what to do about it
     Doctor(Doctor),
     /// Write, show and check the configuration
@@ -294,8 +296,7 @@ Examples:
 }
 
 impl Cli {
-    /// Parses `args`, the first of which is the program's name. [`clap::Error::exit`] prints what comes back as
-    /// an error and leaves with the right code: 2, or 0 for help and version.
+    /// Parses `args`, the first of which is the program's name. Help and version come back as errors, too.
     pub fn parse_args<I, T>(args: I) -> Result<Cli, clap::Error>
     where
         I: IntoIterator<Item = T>,

@@ -49,8 +49,8 @@ pub(crate) struct Client {
     gone: CancellationToken,
     /// What is told of the connection to a daemon.
     news: Option<mpsc::Receiver<News>>,
-    /// The daemon was lost, and is tried again.
-    is_away: bool,
+    /// The reason for which the daemon was lost, while it is tried again.
+    away: Option<String>,
     pieces: mpsc::Receiver<Bytes>,
     lines: LineBuffer,
     ready: VecDeque<Incoming>,
@@ -107,12 +107,17 @@ impl Client {
         // What comes is bounded already: by this very program, or as a message of the daemon.
         let lines = LineBuffer::new(usize::MAX / 2);
         let (arrivals, ready) = (Some(arrivals), VecDeque::new());
-        Self { link, arrivals, gone, news: None, is_away: false, pieces, lines, ready, next_id: 0 }
+        Self { link, arrivals, gone, news: None, away: None, pieces, lines, ready, next_id: 0 }
     }
 
     /// Whether lines still come and go.
     pub(crate) fn is_connected(&self) -> bool {
-        !self.is_away && self.may_come_back()
+        self.away.is_none() && self.may_come_back()
+    }
+
+    /// The reason for which the daemon was lost, while it is tried again.
+    pub(crate) fn away(&self) -> Option<&str> {
+        self.away.as_deref()
     }
 
     /// Returns `true` while a daemon that is away is tried again; requests wait for it.
@@ -178,8 +183,12 @@ impl Client {
                 piece = self.pieces.recv() => piece?,
                 news = if_any(self.news.as_mut().map(mpsc::Receiver::recv)) => match news {
                     Some(news) => {
-                        self.is_away = matches!(news, News::Away(_));
-                        return Some(Incoming::News(news.to_string()));
+                        let told = news.to_string();
+                        self.away = match news {
+                            News::Away(why) => Some(why),
+                            News::Back => None,
+                        };
+                        return Some(Incoming::News(told));
                     }
                     None => {
                         self.news = None;
@@ -196,7 +205,7 @@ impl Client {
         while let Ok(Some(line)) = self.lines.next_line() {
             let incoming = match Message::parse(&line) {
                 Ok(Message::Response { id, outcome }) => id.as_ref().and_then(RawId::as_u64).map(|id| {
-                    let value = |raw: &RawValue| serde_json::from_str(raw.get()).unwrap_or(Value::Null);
+                    let value = |raw: &RawValue| acpd_wire::value(raw.get().as_bytes());
                     Incoming::Answer { id, outcome: outcome.map(value).map_err(value) }
                 }),
                 Ok(Message::Notification { method, params }) => {

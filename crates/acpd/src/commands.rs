@@ -9,6 +9,7 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod handover;
+pub(crate) mod migrate;
 pub(crate) mod nodes;
 pub(crate) mod open;
 pub(crate) mod reload;

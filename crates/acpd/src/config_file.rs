@@ -1,6 +1,7 @@
 //! Writing the configuration's file: one writer at a time, all of a change or nothing, with the mode, the owner and the
 //! links that were there.
 
+use crate::state_files;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
@@ -14,9 +15,10 @@ pub(crate) struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// Waits for other writers. The directory is there when this returns.
+    /// Waits for other writers. The directory is there when this returns. Fails where sessions depend on the file.
     pub(crate) fn lock(named: &Path) -> io::Result<Self> {
         let path = std::fs::canonicalize(named).unwrap_or_else(|_| named.to_owned());
+        state_files::refuse(&path)?;
         let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
         std::fs::create_dir_all(dir)?;
         let alone = File::open(dir)?;

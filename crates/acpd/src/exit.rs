@@ -6,6 +6,7 @@ use crate::verdict::of_error;
 use acpd_host::chain;
 use rustix::io::Errno;
 use std::fmt::Display;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 /// What an exit code says (contract 7.1); 0 is success.
@@ -80,7 +81,7 @@ impl<E: std::error::Error + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
         let io = (&error as &dyn std::error::Error).downcast_ref::<std::io::Error>();
         match io {
-            Some(io) if io.kind() == std::io::ErrorKind::BrokenPipe => Self::Unread(chain(&error)),
+            Some(io) if io.kind() == ErrorKind::BrokenPipe => Self::Unread(chain(&error)),
             Some(io) if io.raw_os_error() == Some(Errno::IO.raw_os_error()) => Self::HungUp(chain(&error)),
             _ => Self::Of(of_error(&error), chain(&error)),
         }
@@ -105,6 +106,19 @@ pub(crate) fn exit_code(outcome: Result<(), Failure>) -> ExitCode {
     let Err(failure) = outcome else { return ExitCode::SUCCESS };
     tell(&failure);
     ExitCode::from(failure.code() as u8)
+}
+
+/// Writes what is wrong with the command line to stderr, or the help or version that was asked for to stdout.
+pub(crate) fn of_parsing(error: &clap::Error) -> ExitCode {
+    let printed = error.print().and_then(|()| std::io::stdout().flush());
+    match printed {
+        // Its reader may have read enough.
+        Err(unwritten) if !error.use_stderr() && unwritten.kind() != ErrorKind::BrokenPipe => {
+            exit_code(Err(unwritten.into()))
+        }
+        _ if error.use_stderr() => ExitCode::from(Code::Usage as u8),
+        _ => ExitCode::SUCCESS,
+    }
 }
 
 /// Writes a failure to stderr, unless it was told already.

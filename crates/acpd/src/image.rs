@@ -2,10 +2,10 @@
 //! and the same process id.
 //!
 //! Invariant: what is exec'd is given the sockets by LISTEN_FDS and nothing else; all other descriptors close with the old
-//! image. No request for another hand-over ends it on the way. Not here: whether it is fit, which it is asked before.
+//! image. What signals ask for meanwhile waits for it, as far as it acts on that. Not here: whether it is fit, which it is asked before.
 
 use crate::passed::FIRST;
-use crate::signals::hold_requests;
+use crate::signals::release_all_but;
 use acpd_gateway::LocalSocket;
 use command_fds::{CommandFdExt, FdMapping};
 use std::ffi::{OsStr, OsString};
@@ -61,6 +61,8 @@ fn places(name: &OsStr, path: Option<&OsStr>) -> Vec<PathBuf> {
 #[derive(Debug)]
 pub(crate) struct Successor {
     pub(crate) image: Image,
+    /// The signals that it acts on though they come before it does.
+    pub(crate) held_signals: Vec<String>,
     /// What is listened on, by the names that it is passed by.
     pub(crate) sockets: Vec<(String, OwnedFd)>,
     /// Where they go, as far as they are not there: threads of this image that have not ended yet close what is theirs.
@@ -73,7 +75,7 @@ impl Successor {
     /// Becomes it. Comes back only when that fails, and then this process has to end: descriptors are in places where others
     /// were.
     pub(crate) fn exec(self) -> io::Error {
-        let Self { image, sockets, places: kept, local } = self;
+        let Self { image, held_signals, sockets, places: kept, local } = self;
         let names: Vec<String> = sockets.iter().map(|(name, _)| name.clone()).collect();
         let places = (FIRST..).zip(sockets);
         let mappings = places.map(|(child_fd, (_, parent_fd))| FdMapping { parent_fd, child_fd }).collect();
@@ -86,7 +88,7 @@ impl Successor {
         command.env("LISTEN_PID", std::process::id().to_string());
         command.env("LISTEN_FDS", names.len().to_string()).env("LISTEN_FDNAMES", names.join(":"));
         let error = match command.fd_mappings(mappings) {
-            Ok(command) => hold_requests().map_or_else(|error| error, |()| command.exec()),
+            Ok(command) => release_all_but(&held_signals).map_or_else(|error| error, |()| command.exec()),
             Err(collision) => io::Error::other(collision),
         };
         drop((kept, local));

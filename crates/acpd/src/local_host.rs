@@ -7,6 +7,7 @@ use crate::daemon::{Session, SessionFilter, meant};
 use crate::exit::{Code, Failure};
 use crate::hooks::Means;
 use crate::known_agents::{KnownAgents, add_installed};
+use crate::migrating::{Waits, migrate};
 use crate::process;
 use crate::signals::StopSignals;
 use crate::state_dir;
@@ -81,22 +82,24 @@ impl LocalHost {
         continuity: Continuity,
     ) -> Result<Self, Failure> {
         tokio::select! {
-            opened = Self::open_for(config, continuity, Vec::new()) => opened,
+            opened = Self::open_for(config, continuity, Vec::new(), &Waits::OnTerminal) => opened,
             () = stops.next() => Err(interrupted()),
         }
     }
 
     /// The same; its agents may outlive it as `continuity` says, and what happens is noted for `subscribers`, from the first
-    /// thing on that the host finds.
+    /// thing on that the host finds. Who `waits` is told while the directory is migrated.
     pub(crate) async fn open_for(
         config: &Config,
         continuity: Continuity,
         subscribers: Vec<Subscriber>,
+        waits: &Waits,
     ) -> Result<Self, Failure> {
         let state_dir = &config.storage.path;
         state_dir::claim(state_dir)?;
         acpd_eventlog::make_room_to_start(state_dir);
         let host_file = HostFile::create(state_dir)?;
+        migrate(state_dir, waits).await?;
         let log = EventLog::open(state_dir, log_options(config))?;
         log.subscribe(subscribers).await.map_err(|error| Failure::Failed(chain(&error)))?;
         let scope = TaskScope::default();

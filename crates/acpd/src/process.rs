@@ -4,7 +4,7 @@ use crate::cli::{Cli, Command};
 use crate::commands::serve::Left;
 use crate::exit::Failure;
 use crate::passed::Passed;
-use crate::signals::survive_requests;
+use crate::signals::{hold, release_all_but};
 use crate::{commands, completing, exit, logging, runtime};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -20,6 +20,8 @@ pub fn run_process() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
     // Before anything is allocated or started: a keeper lives as long as its agent and should cost nothing.
     if args.len() == 2 && args[1] == KEEPER {
+        // Those that its daemon holds are its own; where it cannot have them, the daemon has other ways to end it.
+        let _held = release_all_but(&[]);
         return acpd_supervisor::keeper::run();
     }
     if args.get(1).is_some_and(|arg| arg == EXAMPLE_AGENT) {
@@ -28,11 +30,11 @@ pub fn run_process() -> ExitCode {
     match completing::answer(&args) {
         Ok(true) => return ExitCode::SUCCESS,
         Ok(false) => {}
-        Err(error) => error.exit(),
+        Err(error) => return exit::of_parsing(&error),
     }
     let cli = match Cli::parse_args(args) {
         Ok(cli) => cli,
-        Err(error) => error.exit(),
+        Err(error) => return exit::of_parsing(&error),
     };
     // So that everything that prints agrees.
     match cli.color {
@@ -46,7 +48,7 @@ pub fn run_process() -> ExitCode {
         Command::Serve(serve) if !serve.check => Passed::take(),
         _ => Ok(Passed::default()),
     };
-    if let Err(error) = survive_signals(&cli) {
+    if let Err(error) = prepare_signals(&cli) {
         return exit::exit_code(Err(error.into()));
     }
     let log = logging::start(&cli);
@@ -70,6 +72,7 @@ pub fn run_process() -> ExitCode {
             Command::Stop(stop) => commands::stop::stop(stop).await,
             Command::Open(args) => commands::open::open(args).await,
             Command::Handover(handover) => commands::handover::handover(handover).await,
+            Command::Migrate(args) => commands::migrate::migrate(args).await,
             Command::Reload(reload) => commands::reload::reload(reload).await,
             Command::Nodes(args) => commands::nodes::nodes(args).await,
             Command::Agents(agents) => commands::agents::agents(agents).await,
@@ -102,13 +105,12 @@ fn go_on(left: Left) -> Result<(), Failure> {
 }
 
 /// A file size limit (`ulimit -f`) is a full disk to the event log, which copes; by default the signal that comes
-/// with it kills the process. So do SIGUSR2 and SIGHUP, which may come to a daemon that begins: twice, say, for one
-/// hand-over.
-fn survive_signals(cli: &Cli) -> std::io::Result<()> {
+/// with it kills the process. What a daemon is asked for by signals waits until it listens.
+fn prepare_signals(cli: &Cli) -> std::io::Result<()> {
     // A handler, because agents would inherit a signal that is ignored.
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())?;
     match &cli.command {
-        Command::Serve(serve) if !serve.check => survive_requests(),
+        Command::Serve(serve) if !serve.check => hold(),
         _ => Ok(()),
     }
 }

@@ -2,11 +2,13 @@
 
 use crate::runtime::if_any;
 use nix::sys::signal::{SigSet, Signal as Number};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
+use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Which one it was.
@@ -78,25 +80,53 @@ impl StopSignals {
     }
 }
 
-/// The signals that ask a daemon for something else than its end, and end a process that has no handler for them.
-fn requests() -> SigSet {
-    [Number::SIGUSR2, Number::SIGHUP].into_iter().collect()
+/// The signals that a daemon acts on.
+const OF_DAEMON: [Number; 4] = [Number::SIGHUP, Number::SIGINT, Number::SIGTERM, Number::SIGUSR2];
+
+/// The names of the signals that a daemon of this version acts on though they were sent to the image before it.
+pub(crate) fn held_signals() -> Vec<String> {
+    OF_DAEMON.iter().map(|signal| signal.as_str().to_owned()).collect()
 }
 
-/// Blocks them in this thread, and in the program that this process becomes by it: they wait there until it has handlers.
-pub(crate) fn hold_requests() -> io::Result<()> {
-    Ok(requests().thread_block()?)
+/// Blocks the signals of a daemon in this thread, in all that it starts, and in the program that this process becomes by it:
+/// they wait. To be called before there is a second thread.
+pub(crate) fn hold() -> io::Result<()> {
+    Ok(SigSet::from_iter(OF_DAEMON).thread_block()?)
 }
 
-/// Has them lead nowhere rather than to the end of this process until the daemon listens, and lets those in that have
-/// waited since the image before. To be called before there is a second thread: no agent inherits the block.
-pub(crate) fn survive_requests() -> io::Result<()> {
-    // Handlers, because agents would inherit a signal that is ignored.
-    flag::register(SIGUSR2, Arc::default())?;
-    if !hangup_is_ignored() {
-        flag::register(SIGHUP, Arc::default())?;
+/// Lets the signals of a daemon in to this thread, but for those of these names.
+pub(crate) fn release_all_but(names: &[String]) -> io::Result<()> {
+    let is_held = |signal: &Number| names.iter().any(|name| name == signal.as_str());
+    let released: SigSet = OF_DAEMON.into_iter().filter(|signal| !is_held(signal)).collect();
+    Ok(released.thread_unblock()?)
+}
+
+/// The one thread of a daemon that its signals interrupt. None is lost to an exec behind its end: a signal that another thread
+/// had taken would be.
+#[derive(Debug)]
+pub(crate) struct SignalThread {
+    end: SyncSender<()>,
+    thread: JoinHandle<io::Result<()>>,
+}
+
+impl SignalThread {
+    /// Lets in what was held so far, and what comes. To be called when all that listens does.
+    pub(crate) fn start() -> io::Result<Self> {
+        let (end, ends) = sync_channel(0);
+        let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            release_all_but(&[])?;
+            // Its handlers run meanwhile.
+            let _ended = ends.recv();
+            hold()
+        })?;
+        Ok(Self { end, thread })
     }
-    Ok(requests().thread_unblock()?)
+
+    /// Holds what comes from now on. What came before has been noted.
+    pub(crate) fn end(self) -> io::Result<()> {
+        drop(self.end);
+        self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread for signals has panicked")))
+    }
 }
 
 /// SIGUSR2, which asks a daemon to hand over to the binary that is on disk now.

@@ -1,12 +1,13 @@
 //! The sessions of a state directory that no daemon serves, for commands that look at them.
 //!
-//! No host is made of it: nothing is recovered, recorded or started. Invariant: where there is no log, none is made. Not here:
-//! sessions that are hosted in this process (`local_host.rs`).
+//! No host is made of it: nothing is recovered, recorded or started. Invariant: where there is no log, none is made. What an earlier acpd
+//! has left is migrated first. Not here: sessions that are hosted in this process (`local_host.rs`).
 
 use crate::config::Config;
 use crate::daemon::{Event, FindError, Hit, Hits, Pruned, Session, SessionFilter, meant, pruned};
 use crate::exit::Failure;
 use crate::local_host::log_options;
+use crate::migrating::{Waits, migrate};
 use crate::moment::Moment;
 use crate::state_dir;
 use crate::waiting::Waiting;
@@ -26,13 +27,23 @@ const OFF: &str = "search is turned off: set search = true in [storage] of the c
 pub(crate) struct Stored(Option<Archive>);
 
 impl Stored {
-    /// Opens the state directory of a configuration.
-    pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
-        let state_dir = &config.storage.path;
-        if !state_dir.join("acpd.db").exists() {
-            return Ok(Self(None));
+    /// Opens the state directory of a configuration, which is migrated if need be.
+    pub(crate) async fn open(config: &Config) -> Result<Self, Failure> {
+        let Some(state_dir) = claim_log(config)? else { return Ok(Self(None)) };
+        migrate(state_dir, &Waits::OnTerminal).await?;
+        Self::open_claimed(config)
+    }
+
+    /// The same without that: an error where it is to be migrated.
+    pub(crate) fn open_as_it_is(config: &Config) -> Result<Self, Failure> {
+        match claim_log(config)? {
+            Some(_) => Self::open_claimed(config),
+            None => Ok(Self(None)),
         }
-        state_dir::claim(state_dir)?;
+    }
+
+    fn open_claimed(config: &Config) -> Result<Self, Failure> {
+        let state_dir = &config.storage.path;
         // Who looks drops no index.
         let options = Options { search: true, ..log_options(config) };
         Ok(Self(Some(Archive::new(EventLog::open(state_dir, options)?, state_dir))))
@@ -142,11 +153,21 @@ impl Stored {
     }
 }
 
+/// The state directory of a configuration, which is for its owner alone then. None: it has no log.
+fn claim_log(config: &Config) -> Result<Option<&Path>, Failure> {
+    let state_dir = &config.storage.path;
+    if !acpd_eventlog::has_log(state_dir)? {
+        return Ok(None);
+    }
+    state_dir::claim(state_dir)?;
+    Ok(Some(state_dir))
+}
+
 /// The sessions of a state directory whose agents wait for the next daemon.
 pub(crate) async fn waiting_in(state_dir: &Path) -> Result<Waiting, Failure> {
     let mut config = Config::default();
     config.storage.path = state_dir.to_owned();
-    let stored = Stored::open(&config)?;
+    let stored = Stored::open_as_it_is(&config)?;
     let waiting = stored.waiting().await;
     stored.close().await;
     waiting

@@ -60,6 +60,35 @@ pub(crate) fn stderr() -> Blocking<Stderr> {
     Blocking(io::stderr())
 }
 
+/// A writer of what is said beside an answer. What cannot be written is not shown, which is no failure; but that the terminal is
+/// gone, is told.
+#[derive(Debug)]
+pub(crate) struct Beside<W>(W);
+
+impl<W: Write> Beside<W> {
+    fn shown<T>(result: io::Result<T>, unshown: T) -> io::Result<T> {
+        let is_told = |error: &io::Error| {
+            error.kind() == ErrorKind::Interrupted || error.raw_os_error() == Some(Errno::IO.raw_os_error())
+        };
+        result.or_else(|error| if is_told(&error) { Err(error) } else { Ok(unshown) })
+    }
+}
+
+impl<W: Write> Write for Beside<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Self::shown(self.0.write(bytes), bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Self::shown(self.0.flush(), ())
+    }
+}
+
+/// The standard error of this process, for what is said beside an answer on stdout.
+pub(crate) fn stderr_beside() -> Beside<Blocking<Stderr>> {
+    Beside(stderr())
+}
+
 /// Whether the output is still read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reader {

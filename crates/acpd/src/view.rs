@@ -172,7 +172,7 @@ impl<O: Write, E: Write> View<O, E> {
     }
 
     fn show(&mut self, update: &str) -> io::Result<()> {
-        match serde_json::from_str(update) {
+        match acpd_wire::read(update.as_bytes()) {
             Ok(update) => self.update_value(&update),
             Err(_) => self.unknown("an update that is not JSON"),
         }

@@ -1,5 +1,6 @@
 //! The end of acpd itself: agents get their graces, requests get their answers, and nobody holds it up.
 
+use rustix::process::{Pid, Signal, kill_process};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -23,7 +24,7 @@ echo saved > "$1"
 /// Asks acpd to stop instead of answering `initialize`.
 const STOPS_ACPD: &str = r#"IFS= read -r line; kill -TERM "$TESTED"; while IFS= read -r line; do :; done"#;
 
-/// Says far more of its session than fits between acpd and a client that does not read, then asks acpd to stop.
+/// Says far more of its session than fits between acpd and a client that does not read.
 const FLOODS: &str = r#"
 answer() {
     IFS= read -r line; id=${line#*'"id":'}; id=${id%%[,\}]*}
@@ -36,7 +37,6 @@ for part in 1 2 3 4 5 6 7 8; do
     printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":'
     printf '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"%s"}}}}\n' "$text"
 done
-kill -TERM "$TESTED"
 while IFS= read -r line; do :; done
 "#;
 
@@ -66,6 +66,9 @@ fn stdio_after(dir: &Path, first: &str, script: &str, lines: &str) -> Child {
     stdin.write_all(lines.as_bytes()).expect("acpd reads");
     child
 }
+
+/// More bytes than come before the flood, and half of what a pipe takes.
+const PIPE_HAS_MUCH: u64 = 32 * 1024;
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}
 "#;
@@ -109,6 +112,16 @@ fn a_client_that_does_not_read_does_not_hold_up_the_end() {
     let new = r#"{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}"#;
     let mut acpd = stdio(dir.path(), FLOODS, &format!("{INITIALIZE}{new}\n"));
     let stdin = acpd.stdin.take();
+    // It is at a message of a megabyte then, of which this is all that anybody takes.
+    let is_full = |acpd: &Child| {
+        rustix::io::ioctl_fionread(acpd.stdout.as_ref().expect("it was asked for")).expect("it is a pipe")
+            > PIPE_HAS_MUCH
+    };
+    while !is_full(&acpd) {
+        assert!(acpd.try_wait().expect("it is ours").is_none(), "it goes on");
+        std::thread::yield_now();
+    }
+    kill_process(Pid::from_child(&acpd), Signal::TERM).expect("it is ours");
     assert!(acpd.wait().expect("it ran").success());
     drop(stdin);
     let mut said = String::new();

@@ -1,5 +1,6 @@
 //! Measures the event log on this machine: events per second of one session with a live cursor, in batches as an
-//! agent connection makes them, and the latency of one durable append.
+//! agent connection makes them, and the latency of one durable append; then events of a session's files, open and sealed, and the last
+//! of them alone.
 //!
 //! `cargo run --release -p acpd-eventlog --example measure [DIR]`; without DIR in a temporary directory.
 
@@ -9,10 +10,14 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use acpd_eventlog::session_files::{Beginning, Facts, Read, SessionDirectory, SessionReader};
 use acpd_eventlog::{Batch, Durability, EventLog, NewSession, Options};
 
 const EVENTS: u64 = 2_000_000;
 const BATCH: u64 = 256;
+/// Of one session, in appends of so many.
+const MANY: u64 = 1_000_000;
+const SMALL_BATCH: u64 = 4;
 const PAYLOAD: [u8; 200] = [b'x'; 200];
 
 type Failure = Box<dyn std::error::Error>;
@@ -28,6 +33,8 @@ async fn main() -> Result<(), Failure> {
         println!("{}", latency(&dir, durability).await?);
     }
     println!("{}", history(&dir).await?);
+    println!("{}", files(&dir)?);
+    println!("{}", ends(&dir).await?);
     Ok(())
 }
 
@@ -39,6 +46,19 @@ fn session(id: String) -> NewSession {
         owner: "measure".into(),
         ..NewSession::default()
     }
+}
+
+fn batch() -> Batch {
+    let mut batch = Batch::with_capacity(60_000);
+    for _ in 0..BATCH {
+        batch.push(1, 0, &PAYLOAD);
+    }
+    batch
+}
+
+/// Millions of events in a second, since then.
+fn rate(start: Instant) -> f64 {
+    EVENTS as f64 / start.elapsed().as_secs_f64() / 1e6
 }
 
 async fn throughput(dir: &Path) -> Result<String, Failure> {
@@ -56,17 +76,12 @@ async fn throughput(dir: &Path) -> Result<String, Failure> {
         Ok::<_, acpd_eventlog::CursorError>((events, blocks))
     });
     for _ in 0..EVENTS / BATCH {
-        let mut batch = Batch::with_capacity(60_000);
-        for _ in 0..BATCH {
-            batch.push(1, 0, &PAYLOAD);
-        }
-        appender.append(batch).await?;
+        appender.append(batch()).await?;
     }
     drop(appender);
     let (events, blocks) = reader.await??;
-    let took = start.elapsed();
+    let rate = rate(start);
     log.close().await;
-    let rate = events as f64 / took.as_secs_f64() / 1e6;
     Ok(format!(
         "{events} events of 200 bytes through the log to a live cursor: {rate:.2} M/s ({blocks} blocks)"
     ))
@@ -100,4 +115,66 @@ async fn history(dir: &Path) -> Result<String, Failure> {
     let rate = events as f64 / start.elapsed().as_secs_f64() / 1e6;
     log.close().await;
     Ok(format!("{events} events of history from the file: {rate:.2} M/s"))
+}
+
+/// The last events of a session of a million, in small appends, which another log has: all that opening it at its end takes.
+async fn ends(dir: &Path) -> Result<String, Failure> {
+    let options = Options::default();
+    let (log, other) = (EventLog::open(dir, options.clone())?, EventLog::open(dir, options)?);
+    let id = format!("ends-{}", std::process::id());
+    let mut appender = log.create(session(id.clone())).await?;
+    for _ in 0..MANY / SMALL_BATCH {
+        let mut batch = Batch::new();
+        (0..SMALL_BATCH).for_each(|_| batch.push(1, 0, &PAYLOAD));
+        appender.append_now(batch)?;
+    }
+    let mut figures = Vec::new();
+    for after in [MANY - 10, MANY - 10_000, MANY - 100_000, 0] {
+        let mut took = Vec::new();
+        for _ in 0..11 {
+            let start = Instant::now();
+            let mut cursor = other.cursor(&id, after).await?;
+            cursor.next().await?.ok_or("there are events")?;
+            took.push(start.elapsed());
+        }
+        took.sort();
+        figures.push(format!("{:?} behind event {after}", took[took.len() / 2]));
+    }
+    let (mut cursor, start) = (other.cursor(&id, 0).await?, Instant::now());
+    while cursor.next().await?.is_some() {}
+    figures.push(format!("{:?} for all", start.elapsed()));
+    drop(appender);
+    other.close().await;
+    log.close().await;
+    Ok(format!("first events of a cursor in {MANY}, open: {}", figures.join(", ")))
+}
+
+fn files(dir: &Path) -> Result<String, Failure> {
+    let sessions = SessionDirectory::open(dir, "measure")?;
+    let id = format!("files-{}", std::process::id());
+    let facts = Facts { id: id.clone(), host: "measure".into(), ..Facts::default() };
+    let new = Beginning { facts, ..Beginning::default() };
+    let mut session = sessions.create(new)?.ok_or("it is new")?;
+    let start = Instant::now();
+    for _ in 0..EVENTS / BATCH {
+        session.writer.append(batch(), None)?;
+    }
+    session.release(Batch::new(), 0)?;
+    let appended = rate(start);
+    let open = || sessions.find(&id)?.ok_or_else(|| Failure::from("it is there"));
+    let read = || {
+        let (mut reader, start) = (SessionReader::new(open()?, 0), Instant::now());
+        while let Read::Blocks(blocks) = reader.read(EVENTS / BATCH * BATCH)? {
+            std::hint::black_box(blocks.iter().map(|block| block.events().count()).sum::<usize>());
+        }
+        Ok::<_, Failure>(rate(start))
+    };
+    let raw = read()?;
+    let start = Instant::now();
+    open()?.seal("measure", &())?;
+    let sealed = rate(start);
+    Ok(format!(
+        "session files: {appended:.2} M/s appended, {raw:.2} read, {sealed:.2} sealed, {:.2} read",
+        read()?
+    ))
 }

@@ -160,11 +160,11 @@ fn said(id: &str, made: &mut Made, turn: u64, at: i64) -> (String, Batch) {
     (text, batch)
 }
 
-/// Bytes of the blocks of events, and of all tables of the index.
+/// Bytes of the files of sessions, and of all tables of their words.
 fn sizes(dir: &Path) -> Result<(i64, i64), Failure> {
-    let file = Connection::open(dir.join("acpd.db"))?;
+    let file = Connection::open(dir.join("index-1.db"))?;
     let sum = |sql: &str| file.query_row(sql, [], |row| row.get::<_, i64>(0));
-    let stored = sum("SELECT sum(length(records)) + 24 * count(*) FROM block")?;
+    let stored = sum("SELECT sum(bytes) FROM session")?;
     // A row of `turn` stands in its table and in the index on its key.
     let index = sum("SELECT sum(length(block)) FROM search_data")?
         + sum("SELECT sum(length(sz)) + 8 * count(*) FROM search_docsize")?

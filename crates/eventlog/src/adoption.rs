@@ -7,11 +7,8 @@ use std::sync::Arc;
 use crate::appender::Appender;
 use crate::batch::Batch;
 use crate::failure::WriteError;
-use crate::live::Live;
-use crate::log::{self, EventLog};
-use crate::metrics;
-use crate::store::{self, SessionHead};
-use crate::writer::Writer;
+use crate::files::Files;
+use crate::log::{EventLog, Shared};
 
 impl EventLog {
     /// Makes `owner` the host of a session that host `from` has live, in one commit with a batch, and gives its appender.
@@ -34,39 +31,14 @@ impl EventLog {
             index.owner = None;
         }
         let shared = Arc::clone(&self.shared);
-        let (id, from, owner, bytes) = (id.to_owned(), from.to_owned(), owner.to_owned(), batch.cost());
-        let job = move |writer: &mut Writer| {
-            log::refuse_live(writer, &id)?;
-            let subscribers = Arc::clone(writer.subscribers());
-            let (row, after, blocks) = writer.transact(None, |transaction| {
-                let found = store::session_head(transaction, &id)?;
-                let head = match owned(found, &id, &from) {
-                    Ok(head) => head,
-                    Err(refused) => return Ok(Err(refused)),
-                };
-                store::move_owner(transaction, head.row, &owner)?;
-                let head = SessionHead { owner: Some(owner.clone()), ..head };
-                let blocks = log::append_behind(transaction, &subscribers, &head, &batch)?;
-                Ok(Ok((head.row, head.last_seq, blocks)))
-            })?;
-            subscribers.tell();
-            metrics::appended(batch.count, bytes as u64);
-            let live = Arc::new(Live::new(id, row, Some(owner), after + batch.count));
-            writer.adopted(Arc::clone(&live), blocks);
-            Ok(Appender::new(shared, live))
+        let (id, from, owner) = (id.to_owned(), from.to_owned(), owner.to_owned());
+        shared.until_left(&id).await;
+        shared.begin_host(&owner).await?;
+        let left = shared.derive_notes(&id, &from).await?;
+        let adopt = move |shared: &Shared, files: &Files| {
+            shared.adopt_files(files, &id, (&from, &owner), (&batch, left))
         };
-        self.shared.ask(bytes, job).await?
-    }
-}
-
-/// The session, if it has not ended and is the host's.
-fn owned(found: Option<SessionHead>, id: &str, host: &str) -> Result<SessionHead, WriteError> {
-    let id = id.to_owned();
-    match found {
-        None => Err(WriteError::Unknown { id }),
-        Some(SessionHead { ended: true, .. }) => Err(WriteError::Ended { id }),
-        Some(head) if head.owner.as_deref() == Some(host) => Ok(head),
-        Some(SessionHead { owner: Some(owner), .. }) => Err(WriteError::TakenOver { id, owner }),
-        Some(_) => Err(WriteError::Conflict { id }),
+        let live = shared.with_files(adopt).await?;
+        Ok(Appender::new(Arc::clone(&shared), live))
     }
 }

@@ -61,7 +61,7 @@ pub struct Batch {
     pub(crate) oversized: Option<usize>,
     /// The kinds of its events, a bit each; none of those that are history.
     pub(crate) kinds: u64,
-    is_history: bool,
+    pub(crate) is_history: bool,
 }
 
 impl Batch {
@@ -121,6 +121,18 @@ impl Batch {
         match &mut self.index {
             Some(index) => index.merge(update),
             None => self.index = Some(update),
+        }
+    }
+
+    /// Takes up what comes behind it, which is of the same sort: both history, or neither.
+    pub(crate) fn join(&mut self, later: Self) {
+        let Self { records, count, index, oversized, kinds, is_history: _ } = later;
+        self.records.extend_from_slice(&records);
+        self.count += count;
+        self.oversized = self.oversized.or(oversized);
+        self.kinds |= kinds;
+        if let Some(index) = index {
+            self.update_index(index);
         }
     }
 

@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::failure::WriteError;
 use crate::log::EventLog;
 use crate::query::QueryError;
 use crate::writer::Writer;
@@ -82,10 +81,16 @@ impl EventLog {
 }
 
 impl Writer {
-    /// Writes one of the checkpoints that wait, if any does.
+    /// Writes one of the checkpoints that wait, if any does. Tried once, and not at all where room is short: nothing depends on it.
     pub(crate) fn write_waiting_checkpoint(&mut self) -> bool {
-        let Some((id, checkpoint)) = self.checkpoints().take() else { return false };
-        match self.write_checkpoint(&id, &checkpoint) {
+        if self.checkpoints().is_empty() {
+            return false;
+        }
+        let Some((rows, (id, checkpoint))) = self.take_with_rows(|writer| writer.checkpoints().take()) else {
+            return false;
+        };
+        let bytes = checkpoint.bytes.len();
+        match self.write_with_rows(&rows, bytes, |transaction| put(transaction, &id, &checkpoint)) {
             Ok(true) => {}
             Ok(false) => {
                 tracing::debug!(session = id, "a checkpoint was dropped: its events are not in the log");
@@ -93,12 +98,6 @@ impl Writer {
             Err(error) => tracing::debug!(session = id, %error, "a checkpoint was dropped"),
         }
         true
-    }
-
-    /// Tried once, and not at all where room is short: nothing depends on it.
-    fn write_checkpoint(&mut self, id: &str, checkpoint: &Checkpoint) -> Result<bool, WriteError> {
-        self.check_plenty()?;
-        self.transact_once(checkpoint.bytes.len(), |transaction| put(transaction, id, checkpoint).map(Ok))
     }
 }
 
@@ -116,7 +115,7 @@ fn put(connection: &Connection, id: &str, checkpoint: &Checkpoint) -> rusqlite::
 fn find(connection: &Connection, id: &str, last: u64) -> rusqlite::Result<Option<Checkpoint>> {
     connection
         .prepare_cached(
-            "SELECT seq, bytes FROM session JOIN checkpoint ON checkpoint.session = session.row \
+            "SELECT seq, checkpoint.bytes FROM session JOIN checkpoint ON checkpoint.session = session.row \
              WHERE id = ?1 AND seq <= ?2",
         )?
         .query_row(params![id, last], |row| Ok(Checkpoint { seq: row.get(0)?, bytes: row.get(1)? }))

@@ -8,15 +8,18 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use rusqlite::Connection;
+use bytes::Bytes;
 
 use crate::block::Block;
+use crate::cache::FormKind;
 use crate::fault::SqliteFault;
-use crate::live::Live;
+use crate::files::{self, FilesRead};
+use crate::live::{LiveProgress, Sharer};
 use crate::log::Shared;
 use crate::presence::Presence;
+use crate::query::QueryError;
 use crate::readers::ReadError;
-use crate::store;
+use crate::session_files::SessionReader;
 
 /// Why events can not be read.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +59,15 @@ pub enum CursorError {
     Closed,
 }
 
+impl From<QueryError> for CursorError {
+    fn from(error: QueryError) -> Self {
+        match error {
+            QueryError::Read { source } => Self::Read { source },
+            QueryError::Closed => Self::Closed,
+        }
+    }
+}
+
 impl From<ReadError> for CursorError {
     fn from(error: ReadError) -> Self {
         match error {
@@ -64,6 +76,9 @@ impl From<ReadError> for CursorError {
         }
     }
 }
+
+/// A row that the cache has no blocks of.
+const NOT_CACHED: i64 = 0;
 
 /// A place in a session's events.
 pub struct Cursor {
@@ -75,7 +90,10 @@ pub struct Cursor {
     extent: Extent,
     /// Read from the file and not given yet.
     ahead: VecDeque<Block>,
+    /// Of a session in files that is being read from them.
+    reader: Option<Box<SessionReader>>,
     presence: Arc<Presence>,
+    sharer: Option<Sharer>,
 }
 
 /// How far a session goes.
@@ -83,7 +101,7 @@ enum Extent {
     /// It is not written in this process: so far and no farther.
     Fixed(u64),
     /// It is live here.
-    Live(Arc<Live>),
+    Live(Arc<LiveProgress>),
 }
 
 impl Cursor {
@@ -93,12 +111,10 @@ impl Cursor {
         let (row, extent) = match Self::attach(shared, id) {
             Some(live) => live,
             None => {
-                let key = id.to_owned();
-                let found =
-                    shared.readers.read(move |connection| store::session_head(connection, &key)).await?;
-                let found = found.ok_or_else(|| CursorError::Unknown { id: id.to_owned() })?;
+                let found = Self::find(shared, id).await?;
+                let (row, last_seq) = found.ok_or_else(|| CursorError::Unknown { id: id.to_owned() })?;
                 // It may have been reopened while we looked.
-                Self::attach(shared, id).unwrap_or((found.row, Extent::Fixed(found.last_seq)))
+                Self::attach(shared, id).unwrap_or((row, Extent::Fixed(last_seq)))
             }
         };
         let (last, _) = extent.reach();
@@ -106,11 +122,20 @@ impl Cursor {
             return Err(CursorError::Future { after, last });
         }
         let (shared, id) = (Arc::clone(shared), id.to_owned());
-        Ok(Self { shared, id, row, next: after + 1, extent, ahead: VecDeque::new(), presence })
+        let (next, ahead) = (after + 1, VecDeque::new());
+        Ok(Self { shared, id, row, next, extent, ahead, reader: None, presence, sharer: None })
+    }
+
+    /// A session that is not live here: its row, and its last event.
+    async fn find(shared: &Arc<Shared>, id: &str) -> Result<Option<(i64, u64)>, CursorError> {
+        let id = id.to_owned();
+        let row = shared.with_files(move |_, files| files.get(&id)).await;
+        // The cache has blocks of live sessions alone.
+        Ok(row.map_err(QueryError::from)?.map(|row| (NOT_CACHED, row.last_seq)))
     }
 
     fn attach(shared: &Shared, id: &str) -> Option<(i64, Extent)> {
-        shared.live.get(id).map(|live| (live.row, Extent::Live(live)))
+        shared.live.get(id).map(|live| (live.row, Extent::Live(Arc::clone(live.progress()))))
     }
 
     /// Whether its session is there, also for those that have read all of it.
@@ -169,14 +194,36 @@ impl Cursor {
         Some(block)
     }
 
-    async fn read_piece(&self, upto: u64) -> Result<VecDeque<Block>, CursorError> {
-        let (row, from, id) = (self.row, self.next, self.id.clone());
-        let found =
-            self.shared.readers.read(move |connection| find(connection, row, from, upto, &id)).await?;
-        match found {
-            Found::Blocks(blocks) => Ok(blocks.into()),
-            Found::Deleted => Err(CursorError::Unknown { id: self.id.clone() }),
-            Found::Damaged => Err(CursorError::Damaged { id: self.id.clone(), seq: from }),
+    /// Shares the forms of this kind of a live session's blocks from now on with all other cursors that do.
+    pub fn share_forms(&mut self, kind: FormKind) {
+        if let Extent::Live(live) = &self.extent {
+            self.sharer = Some(Sharer::new(live, kind));
+        }
+    }
+
+    /// The form that `make` gives a block of this cursor, made once for all that share its kind: pieces without room for
+    /// more, which depend on nothing but block and kind. They stay in memory with the block, and the bound counts both.
+    ///
+    /// None when no other cursor shares, when the cursor began inside the block, and when it was read from the file.
+    pub fn shared_form(&self, block: &Block, make: impl FnOnce() -> Arc<[Bytes]>) -> Option<Arc<[Bytes]>> {
+        let sharer = self.sharer.as_ref().filter(|sharer| !sharer.is_alone())?;
+        self.shared.cache.form(self.row, block, sharer.kind, make)
+    }
+
+    async fn read_piece(&mut self, upto: u64) -> Result<VecDeque<Block>, CursorError> {
+        let (from, id, reader) = (self.next, self.id.clone(), self.reader.take());
+        let files = Arc::clone(&self.shared.files);
+        let read = move || files::read_piece(&files, &id, reader, (from, upto));
+        match self.shared.readers.run(read).await? {
+            Ok(FilesRead::Blocks(blocks, reader)) => {
+                // One that has caught up keeps no file open.
+                let is_behind = blocks.last().is_some_and(|block| block.last() < upto);
+                self.reader = Some(reader).filter(|_| is_behind);
+                Ok(blocks.into())
+            }
+            Ok(FilesRead::Gone) => Err(CursorError::Unknown { id: self.id.clone() }),
+            Ok(FilesRead::Damaged) => Err(CursorError::Damaged { id: self.id.clone(), seq: from }),
+            Err(error) => Err(QueryError::from(error).into()),
         }
     }
 }
@@ -195,18 +242,4 @@ impl Extent {
             Self::Live(live) => live.reach(),
         }
     }
-}
-
-enum Found {
-    Blocks(Vec<Block>),
-    Deleted,
-    Damaged,
-}
-
-fn find(connection: &Connection, row: i64, from: u64, upto: u64, id: &str) -> rusqlite::Result<Found> {
-    // The blocks of one that was deleted go later, a piece at a time.
-    if store::session_head(connection, id)?.is_none_or(|found| found.row != row) {
-        return Ok(Found::Deleted);
-    }
-    Ok(store::read_piece(connection, row, from, upto)?.map_or(Found::Damaged, Found::Blocks))
 }

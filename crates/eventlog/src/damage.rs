@@ -1,5 +1,4 @@
-//! Whether the file was found damaged. Set where it was met, by a reader or the writer, and never taken back: what
-//! SQLite once found malformed does not heal while it is open.
+//! Whether the index was found damaged, which is said once, by whoever meets it, a reader or the writer.
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,12 +18,7 @@ impl Damage {
     /// The same, of one that was told already.
     pub(crate) fn see(&self, fault: &Arc<SqliteFault>) {
         if fault.is_damage() && self.0.set(Arc::clone(fault)).is_ok() {
-            tracing::error!(error = %fault, "the event log is damaged");
+            tracing::error!(error = %fault, "the index of sessions is damaged");
         }
-    }
-
-    /// What was found, if anything was.
-    pub(crate) fn found(&self) -> Option<Arc<SqliteFault>> {
-        self.0.get().cloned()
     }
 }

@@ -1,15 +1,17 @@
 //! Room on the disk: when the write-ahead file is moved into the database, and what happens when that does not fit.
 //!
 //! Owned by the writer thread. The write-ahead file is moved while there is room for what it adds to the database: one
-//! that fills the disk could never be moved. When that finds no room, nothing but last words may be written until it
-//! succeeds again: otherwise the write-ahead file would take the room that those need.
+//! that fills the disk could never be moved. When that finds no room, only what must be is written until it
+//! succeeds again: otherwise the write-ahead file would take the room that sessions need.
 
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rusqlite::{Connection, ffi};
 
 use crate::log_files::OpenLog;
@@ -40,16 +42,12 @@ const ENOUGH_PAGES: u64 = 128;
 #[derive(Debug)]
 pub(crate) struct DiskBudget {
     database: PathBuf,
-    open: OpenLog,
-    /// `max_page_count`, if there is a limit.
-    max_pages: Option<u64>,
+    _open: OpenLog,
     /// Pages written since the last checkpoint, about.
     pages: u64,
-    /// Pages after which the next checkpoint is due.
-    threshold: u64,
     /// Pages after which it is looked how full the disk is.
     look_at: u64,
-    reserve: Reserve,
+    reserve: Arc<Mutex<Reserve>>,
 }
 
 /// What a checkpoint needs, and what there is, in bytes.
@@ -72,38 +70,18 @@ impl Space {
 }
 
 impl DiskBudget {
-    pub(crate) fn new(
-        connection: &Connection,
-        database: PathBuf,
-        max_bytes: Option<u64>,
-    ) -> rusqlite::Result<Self> {
-        let max_pages = max_bytes.map(|bytes| (bytes / PAGE_BYTES).max(1));
+    pub(crate) fn new(database: PathBuf) -> Self {
         let open = OpenLog::register(&database);
-        let reserve = Reserve::beside(&database);
-        let (pages, threshold, look_at) = (0, CHECKPOINT_PAGES, LOOK_PAGES);
-        let mut budget = Self { database, open, max_pages, pages, threshold, look_at, reserve };
-        budget.apply_limit(connection)?;
-        budget.reserve.fill();
-        Ok(budget)
-    }
-
-    /// Fails when the log is not where it was: what is written then goes to a file that is not found again.
-    pub(crate) fn check_place(&self) -> io::Result<()> {
-        self.open.check_place()
-    }
-
-    /// Fails when the files could not grow, unless they need not.
-    pub(crate) fn check_growth(&self, connection: &Connection) -> io::Result<()> {
-        match self.has_room_inside(connection)? {
-            true => Ok(()),
-            false => try_to_grow(&self.database),
-        }
+        let reserve = Arc::new(Mutex::new(Reserve::beside(&database)));
+        reserve.lock().fill();
+        Self { database, _open: open, pages: 0, look_at: LOOK_PAGES, reserve }
     }
 
     /// Fails when something of the reserve was given and cannot be had back: what is free then is what it gave, for the
     /// ends of sessions and for a start, and nothing may begin in it.
     pub(crate) fn check_reserve(&mut self, connection: &Connection) -> io::Result<()> {
-        match self.reserve.is_owed() && !self.has_room_inside(connection)? {
+        let is_owed = self.reserve.lock().is_owed();
+        match is_owed && !self.has_room_inside(connection)? {
             false => Ok(()),
             true => Err(io::Error::new(io::ErrorKind::StorageFull, "the reserve of the log is not whole")),
         }
@@ -118,6 +96,11 @@ impl DiskBudget {
         Ok(free >= ENOUGH_PAGES && logged >= (self.pages + ENOUGH_PAGES) * PAGE_BYTES)
     }
 
+    /// The reserve, for others that write beside the database.
+    pub(crate) fn reserve(&self) -> Arc<Mutex<Reserve>> {
+        Arc::clone(&self.reserve)
+    }
+
     pub(crate) fn database(&self) -> &Path {
         &self.database
     }
@@ -128,11 +111,11 @@ impl DiskBudget {
     }
 
     pub(crate) fn checkpoint_due(&mut self, connection: &Connection) -> bool {
-        if self.pages < self.look_at.min(self.threshold) {
+        if self.pages < self.look_at.min(CHECKPOINT_PAGES) {
             return false;
         }
         self.look_at = self.pages + LOOK_PAGES;
-        self.pages >= self.threshold || self.space(connection).is_some_and(Space::is_getting_tight)
+        self.pages >= CHECKPOINT_PAGES || self.space(connection).is_some_and(Space::is_getting_tight)
     }
 
     /// Moves committed pages into the database file. An error says that this was not possible, for now.
@@ -143,48 +126,17 @@ impl DiskBudget {
             restart(connection)?;
         }
         self.moved();
-        self.reserve.fill();
+        self.reserve.lock().fill();
         Ok(())
     }
 
-    /// After a commit found no room: empties the write-ahead file if the database file can take it. From then on
-    /// checkpoints come early enough to find out about the next shortage while the write-ahead file has room left.
-    pub(crate) fn relieve(&mut self, connection: &mut Connection) -> rusqlite::Result<()> {
-        self.threshold = (self.pages / 2).clamp(16, self.threshold);
+    /// After pages at the end of the file were given back: waits a little for readers, since the file stays as long as one of
+    /// them sees it so.
+    pub(crate) fn shorten(&mut self, connection: &mut Connection) -> rusqlite::Result<()> {
         self.check_space(connection)?;
         restart(connection)?;
         self.moved();
         Ok(())
-    }
-
-    /// After something was deleted: has the reserve pay for the checkpoint that the room in the file waits for.
-    pub(crate) fn recover(&mut self, connection: &mut Connection) -> rusqlite::Result<()> {
-        if let Some(Space { needed, free }) = self.space(connection)
-            && free < needed
-            && free + self.reserve.left() >= needed
-        {
-            self.reserve.give(needed - free);
-        }
-        self.check_space(connection)?;
-        restart(connection)?;
-        self.moved();
-        Ok(())
-    }
-
-    /// Makes room for so many bytes of last words: beyond the limit, and from the reserve. False when there is nothing
-    /// left to make it from.
-    pub(crate) fn release(&mut self, connection: &Connection, bytes: usize) -> rusqlite::Result<bool> {
-        if self.max_pages.is_some() {
-            let pages: u64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
-            let room = bytes as u64 / PAGE_BYTES + 16;
-            set_max_pages(connection, pages + room)?;
-        }
-        Ok(self.reserve.give(bytes as u64))
-    }
-
-    /// The ordinary limit again, after [`DiskBudget::release`].
-    pub(crate) fn apply_limit(&self, connection: &Connection) -> rusqlite::Result<()> {
-        self.max_pages.map_or(Ok(()), |pages| set_max_pages(connection, pages))
     }
 
     fn moved(&mut self) {
@@ -238,10 +190,6 @@ fn try_to_grow(database: &Path) -> io::Result<()> {
     let result = probe.and_then(|file| file.write_all_at(&[0; PAGE_BYTES as usize], offset));
     drop(fs::remove_file(&path));
     result
-}
-
-fn set_max_pages(connection: &Connection, pages: u64) -> rusqlite::Result<()> {
-    connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
 }
 
 /// A checkpoint that waits a little for readers, after which the write-ahead file begins anew.

@@ -11,6 +11,7 @@ use rusqlite::{ErrorCode, ffi};
 
 use crate::disk;
 use crate::fault::SqliteFault;
+use crate::session_files::SessionFileError;
 
 /// Why something could not be written.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -23,7 +24,7 @@ pub enum WriteError {
         #[source]
         source: Arc<SqliteFault>,
     },
-    /// Another process kept the file locked for longer than a log waits that is being closed.
+    /// Another process kept a database locked for longer than is waited for.
     #[error("the event log stayed locked by another process")]
     Busy {
         /// What SQLite said.
@@ -108,6 +109,21 @@ impl WriteError {
             rusqlite::Error::SqliteFailure(ffi::Error::new(code), Some(error.to_string())),
             database,
         )
+    }
+
+    /// Files of a session could not be written, or read.
+    pub(crate) fn from_files(error: &io::Error) -> Self {
+        let code = if disk::means_full(error) { ffi::SQLITE_FULL } else { ffi::SQLITE_IOERR };
+        let source = rusqlite::Error::SqliteFailure(ffi::Error::new(code), Some(error.to_string()));
+        let source = Arc::new(source.into());
+        if disk::means_full(error) { Self::DiskFull { source } } else { Self::Io { source } }
+    }
+
+    /// Files of a session are not what was written.
+    pub(crate) fn from_damage(error: &SessionFileError) -> Self {
+        let damage = ffi::Error::new(ffi::SQLITE_CORRUPT);
+        let source = rusqlite::Error::SqliteFailure(damage, Some(error.to_string()));
+        Self::Damaged { source: Arc::new(source.into()) }
     }
 
     pub(crate) fn from_sqlite(error: rusqlite::Error, database: &Path) -> Self {

@@ -1,31 +1,63 @@
-//! Looks for damage where no request has met it yet: what every session needs, at each check, and the whole index of
-//! sessions once. Nothing is repaired here, and nothing is written.
+//! Looks at a log for those who do not open it: what it has, what of it is damaged, which form it has. Nothing is repaired here, and
+//! nothing is written.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ffi};
 
-use crate::log::NewSession;
-use crate::query::{self, ListQuery};
-use crate::schema::{self, Format, OpenError};
-use crate::store;
+use crate::format_marker::FILES_FORMAT;
+use crate::migration;
+use crate::notes;
+use crate::old_tables::DATABASE;
+use crate::schema::{self, Format, OpenError, Tables};
+use crate::session_files::{Examination, SessionFileError};
+use crate::state_form::{Contents, LogForm};
 
-/// Larger files are not read as a whole: their events are found damaged when they are read.
-const WHOLE_PAGES: u64 = 256 * 1024 * 1024 / schema::PAGE_BYTES;
+/// Larger files are not read as a whole, in bytes: their events are found damaged when they are read.
+const WHOLE_BYTES: u64 = 256 * 1024 * 1024;
 
-/// The newest sessions, of which a list begins.
-const NEWEST: u32 = 32;
+/// What a look through a log has found.
+#[derive(Debug)]
+pub struct Examined {
+    /// Its sessions.
+    pub sessions: u64,
+    /// Bytes of the files that its sessions are in.
+    pub bytes: u64,
+    /// The directories of sessions that cannot be read as a whole, and why.
+    pub damaged: Vec<(PathBuf, SessionFileError)>,
+    /// Why the index of session files cannot be used, which is made anew at the next start.
+    pub index: Option<OpenError>,
+    /// Why the notes for hooks cannot be used, without which the log does not open.
+    pub notes: Option<OpenError>,
+}
 
-/// Looks through the log of a directory, while others may use it. False where there is none.
+/// Looks through the log of a directory, while others may use it. `None` where there is none.
 ///
 /// # Errors
-/// What opening it would say, and damage where nothing but reading finds it.
-pub fn examine(dir: &Path) -> Result<bool, OpenError> {
-    let path = dir.join("acpd.db");
-    if !path.exists() {
-        return Ok(false);
+/// What opening it would say.
+pub fn examine(dir: &Path) -> Result<Option<Examined>, OpenError> {
+    match Contents::find(dir)?.form() {
+        None => Ok(None),
+        Some(LogForm::Database) => {
+            let path = dir.join(DATABASE.file);
+            migration::format_of(&path)?;
+            Err(OpenError::Unmigrated { path })
+        }
+        Some(LogForm::Files) => examine_files(dir).map(Some),
     }
-    schema::look_at(&path, look_through).map(|()| true)
+}
+
+fn examine_files(dir: &Path) -> Result<Examined, OpenError> {
+    let found = Examination::of(dir, WHOLE_BYTES);
+    let Examination { sessions, bytes, damaged } =
+        found.map_err(|source| OpenError::Directory { path: dir.to_owned(), source })?;
+    let look = |tables: &Tables| {
+        let path = dir.join(tables.file);
+        let look = || schema::look_at(&path, tables, |connection| check(connection, tables.touched));
+        path.exists().then(look)?.err()
+    };
+    let (index, notes) = (look(&schema::INDEX), look(&notes::NOTES));
+    Ok(Examined { sessions, bytes, damaged, index, notes })
 }
 
 /// The form of the log of a directory, while others may use it. None where there is none. Nothing is written, nor is what
@@ -34,37 +66,27 @@ pub fn examine(dir: &Path) -> Result<bool, OpenError> {
 /// # Errors
 /// When it could not be opened for its form or its header.
 pub fn format_of(dir: &Path) -> Result<Option<Format>, OpenError> {
-    let path = dir.join("acpd.db");
-    if !path.exists() {
-        return Ok(None);
-    }
-    let mut format = None;
-    schema::glance_at(&path, |connection| schema::format(connection).map(|found| format = Some(found)))?;
-    Ok(format)
-}
-
-/// What a session that begins would do, and a list that is read, in a transaction that is not committed: the file's
-/// limits show here, and damage where the next session goes.
-pub(crate) fn rehearse(connection: &Connection) -> rusqlite::Result<()> {
-    let new = NewSession {
-        // No session has that id.
-        id: String::new(),
-        created_ms: i64::MAX,
-        info: vec![0; 65536],
-        ..NewSession::default()
+    let found = match Contents::find(dir)?.form() {
+        None => return Ok(None),
+        Some(LogForm::Files) => FILES_FORMAT,
+        Some(LogForm::Database) => migration::format_of(&dir.join(DATABASE.file))?,
     };
-    if let Some(row) = store::create(connection, &new)? {
-        let standing = store::Standing { row, owner: Some(&new.owner), after: 0 };
-        store::write(connection, standing, &[], (None, store::RowTime::Now))?;
-    }
-    query::list(connection, ListQuery { limit: Some(NEWEST), ..ListQuery::default() }).map(drop)
+    Ok(Some(Format { found, supported: FILES_FORMAT }))
 }
 
-/// Reads the index of sessions as a whole, and the events too unless there are too many. Damage is an error.
-pub(crate) fn look_through(connection: &Connection) -> rusqlite::Result<()> {
-    let pages: u64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
-    let tables: &[&str] =
-        if pages > WHOLE_PAGES { &["session", "info"] } else { &["session", "info", "garbage", "block"] };
+/// Whether a directory has a log.
+///
+/// # Errors
+/// When it cannot be looked at, and when a newer acpd has made it.
+pub fn has_log(dir: &Path) -> Result<bool, OpenError> {
+    Ok(Contents::find(dir)?.form().is_some())
+}
+
+fn check(connection: &Connection, tables: &[&str]) -> rusqlite::Result<()> {
+    // One that is being made has no tables yet.
+    if schema::version(connection)? == 0 {
+        return Ok(());
+    }
     for table in tables {
         let found: String =
             connection.query_row(&format!("PRAGMA quick_check({table})"), [], |row| row.get(0))?;
@@ -81,7 +103,8 @@ pub(crate) fn look_through(connection: &Connection) -> rusqlite::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{EventLog, Options};
+    use crate::{EventLog, ListQuery, NewSession, Options};
+    use std::fs;
 
     // contract 7.1: the form of a log is told beside the one who writes, before and after it is closed, and nothing is written
     #[tokio::test]
@@ -89,48 +112,85 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         // What a URI would take for something else.
         let dir = scratch.path().join("a?b#c%20d");
-        std::fs::create_dir(&dir).unwrap();
+        fs::create_dir(&dir).unwrap();
         let names = || {
-            let entries = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path());
-            let mut files: Vec<_> = entries.map(|path| (std::fs::read(&path).unwrap(), path)).collect();
+            let entries = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path());
+            let files = entries.filter(|path| path.is_file());
+            let mut files: Vec<_> = files.map(|path| (fs::read(&path).unwrap(), path)).collect();
             files.sort();
             files
         };
         assert_eq!((format_of(&dir).unwrap(), names()), (None, vec![]));
         let log = EventLog::open(&dir, Options::default()).unwrap();
         let format = format_of(&dir).unwrap().expect("there is one");
-        assert!(format.found == format.supported && format.found > 0, "{format:?}");
+        assert!(format.found == format.supported && format.found == FILES_FORMAT, "{format:?}");
         log.close().await;
         let closed = names();
         assert_eq!((format_of(&dir).unwrap(), names()), (Some(format), closed));
-        let file = dir.join("acpd.db");
-        let newer = Connection::open(&file).unwrap();
-        newer.pragma_update(None, "user_version", format.supported + 1).unwrap();
-        assert!(matches!(format_of(&dir), Err(OpenError::Newer { .. })), "also before it is in the file");
-        drop(newer);
-        assert!(matches!(format_of(&dir), Err(OpenError::Newer { .. })));
-        std::fs::write(&file, "no database, but longer than the header of one ".repeat(9)).unwrap();
-        assert!(matches!(format_of(&dir), Err(OpenError::Damaged { .. })));
     }
 
-    // contract 7.1: a quick look finds no log, a whole one, one that is none and a damaged one, and changes nothing
+    // contract 7.1: so is that of a database, which is to be migrated, also while somebody writes it
+    #[test]
+    fn the_form_of_a_database_is_told() {
+        let scratch = tempfile::tempdir().unwrap();
+        let dir = scratch.path().join("a?b#c%20d");
+        fs::create_dir(&dir).unwrap();
+        let file = dir.join("acpd.db");
+        let database = Connection::open(&file).unwrap();
+        database.pragma_update(None, "journal_mode", "wal").unwrap();
+        database.pragma_update(None, "application_id", DATABASE.application_id).unwrap();
+        let set = |version: i64| database.pragma_update(None, "user_version", version).unwrap();
+        for version in [1, FILES_FORMAT - 1] {
+            set(version);
+            let told = format_of(&dir).unwrap();
+            assert_eq!(told, Some(Format { found: version, supported: FILES_FORMAT }), "in its log");
+            assert!(matches!(examine(&dir), Err(OpenError::Unmigrated { path }) if path == file));
+        }
+        set(FILES_FORMAT + 1);
+        assert!(matches!(format_of(&dir), Err(OpenError::Newer { .. })), "also before it is in the file");
+        drop(database);
+        let before = fs::read(&file).unwrap();
+        assert!(matches!(format_of(&dir), Err(OpenError::Newer { .. })));
+        assert!(matches!(examine(&dir), Err(OpenError::Newer { .. })));
+        assert_eq!(fs::read(&file).unwrap(), before);
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "nothing is made beside it");
+        fs::write(&file, "no database, but longer than the header of one ".repeat(9)).unwrap();
+        assert!(matches!(format_of(&dir), Err(OpenError::Damaged { .. })));
+        assert!(matches!(examine(&dir), Err(OpenError::Damaged { .. })));
+    }
+
+    // contract 7.1: session files are looked through; a database beside them that is damaged is told, and an index is made anew
     #[tokio::test]
-    async fn a_log_is_looked_through() {
+    async fn session_files_are_looked_through() {
         let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("acpd.db");
-        assert!(matches!(examine(dir.path()), Ok(false)) && !file.exists());
+        assert!(matches!(examine(dir.path()), Ok(None)));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is made");
         let log = EventLog::open(dir.path(), Options::default()).unwrap();
-        assert!(matches!(examine(dir.path()), Ok(true)), "beside the one who writes");
+        let mut events = crate::Batch::new();
+        events.push(1, 1, &[7; 300]);
+        let new = NewSession { id: "a".into(), owner: "host".into(), events, ..NewSession::default() };
+        drop(log.create(new).await.unwrap());
         log.close().await;
-        let whole = std::fs::read(&file).unwrap();
-        assert!(matches!(examine(dir.path()), Ok(true)));
-        assert_eq!(std::fs::read(&file).unwrap(), whole);
-        std::fs::write(&file, "no database, but longer than the header of one ".repeat(9)).unwrap();
-        assert!(matches!(examine(dir.path()), Err(OpenError::Damaged { .. })));
-        let page = usize::try_from(schema::PAGE_BYTES).unwrap();
-        let mut broken = whole;
-        broken[page..].fill(7);
-        std::fs::write(&file, broken).unwrap();
-        assert!(matches!(examine(dir.path()), Err(OpenError::Damaged { .. })));
+        let found = || examine(dir.path()).unwrap().expect("there is a log");
+        let whole = found();
+        assert_eq!(whole.sessions, 1);
+        assert!(whole.bytes > 300 && whole.damaged.is_empty(), "{whole:?}");
+        assert!(whole.index.is_none() && whole.notes.is_none(), "{whole:?}");
+        let damage = |name| {
+            let path = dir.path().join(name);
+            let mut bytes = fs::read(&path).unwrap();
+            bytes[100..].fill(7);
+            fs::write(path, bytes).unwrap();
+        };
+        damage("index-1.db");
+        let damaged = found();
+        assert!(matches!(damaged.index, Some(OpenError::Damaged { .. })) && damaged.notes.is_none());
+        assert_eq!((damaged.sessions, damaged.damaged.len()), (1, 0));
+        let log = EventLog::open(dir.path(), Options::default()).unwrap();
+        assert_eq!(log.list(ListQuery::default()).await.unwrap().len(), 1);
+        log.close().await;
+        assert!(found().index.is_none());
+        damage("hooks.db");
+        assert!(matches!(found().notes, Some(OpenError::Damaged { .. })));
     }
 }

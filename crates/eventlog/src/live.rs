@@ -1,16 +1,20 @@
 //! The sessions that have an appender in this process, and how far each is committed.
 //!
-//! Owned by the log; the writer thread is the only one that moves a session's progress. What wakes a reader is that a
+//! Owned by the log; whoever writes a session moves its progress. What wakes a reader is that a
 //! number has moved, never a payload, so a slow reader is behind and costs nothing. No `watch`, which is three times as
 //! big: it has lists for many more waiters than a session has.
 
 use parking_lot::{Mutex, MutexGuard};
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use tokio::sync::Notify;
 
+use crate::cache::FormKind;
 use crate::failure::WriteError;
+use crate::files::{Group, IndexRow, LiveSegment, Queued};
+use crate::outbox::NamedNote;
 
 /// The host that a session belongs to, if there is one.
 pub(crate) type Owner = Option<Arc<str>>;
@@ -22,6 +26,26 @@ pub(crate) struct Progress {
     pub(crate) failure: Option<WriteError>,
     /// Set once, after the appender's last commit.
     pub(crate) closed: bool,
+    /// How much was handed over to those who write backlogs, and how much of that is done.
+    given: u64,
+    done: u64,
+    /// The appender's own thread writes now.
+    is_writing: bool,
+    /// The appender is gone; what it has handed over is still to be written.
+    is_left: bool,
+}
+
+/// How far a session is committed, for its readers: who keeps this keeps nothing of the session's appender.
+#[derive(Debug)]
+pub(crate) struct LiveProgress {
+    progress: Mutex<Progress>,
+    /// Told of each change of the progress.
+    moved: Notify,
+    /// Told of a failure, for those that need not know of each commit.
+    failed: Notify,
+    /// How many readers share the forms of its blocks.
+    /// Those that share, by the kind of their forms.
+    sharers: Mutex<Vec<(FormKind, Weak<()>)>>,
 }
 
 /// A session with an appender in this process.
@@ -29,34 +53,185 @@ pub(crate) struct Progress {
 pub(crate) struct Live {
     pub(crate) id: String,
     pub(crate) row: i64,
-    /// The host that this appender writes for, as its own commits change it. Of use to the writer thread alone.
-    owner: Mutex<Owner>,
-    progress: Mutex<Progress>,
-    /// Told of each change of the progress.
-    moved: Notify,
-    /// Told of a failure, for those that need not know of each commit.
-    failed: Notify,
+    /// The host that this appender writes for.
+    owner: Owner,
+    progress: Arc<LiveProgress>,
+    /// What it is appended to.
+    pub(crate) segment: Option<LiveSegment>,
+    /// What waits to be appended to it.
+    backlog: Mutex<VecDeque<Queued>>,
+    /// The index does not say what it is now.
+    is_behind: AtomicBool,
+    /// The disk may lack something of what was appended.
+    is_unsynced: AtomicBool,
+    notes: Mutex<Vec<NamedNote>>,
 }
 
 impl Live {
+    /// One that is appended to a segment.
+    pub(crate) fn of_files(
+        id: String,
+        key: i64,
+        owner: Option<String>,
+        committed: u64,
+        segment: LiveSegment,
+    ) -> Self {
+        Self { segment: Some(segment), ..Self::new(id, key, owner, committed) }
+    }
+
     pub(crate) fn new(id: String, row: i64, owner: Option<String>, committed: u64) -> Self {
-        let progress = Progress { committed, failure: None, closed: false };
         Self {
             id,
             row,
-            owner: Mutex::new(owner.map(Arc::from)),
-            progress: Mutex::new(progress),
-            moved: Notify::new(),
-            failed: Notify::new(),
+            owner: owner.map(Arc::from),
+            progress: Arc::new(LiveProgress::new(committed)),
+            segment: None,
+            backlog: Mutex::default(),
+            is_behind: AtomicBool::new(false),
+            is_unsynced: AtomicBool::new(false),
+            notes: Mutex::default(),
         }
     }
 
-    pub(crate) fn owner(&self) -> Owner {
-        self.owner.lock().clone()
+    /// What its segment says of it.
+    pub(crate) fn row(&self) -> Option<IndexRow> {
+        self.segment.as_ref().map(LiveSegment::row)
     }
 
-    pub(crate) fn set_owner(&self, owner: Option<&str>) {
-        *self.owner.lock() = owner.map(Arc::from);
+    /// Says whether the index is behind from now on; whether it was.
+    pub(crate) fn set_behind(&self, is_behind: bool) -> bool {
+        self.is_behind.swap(is_behind, Ordering::AcqRel)
+    }
+
+    /// Says whether the disk may lack something of it from now on. Returns whether that was so.
+    pub(crate) fn set_unsynced(&self, is_unsynced: bool) -> bool {
+        self.is_unsynced.swap(is_unsynced, Ordering::AcqRel)
+    }
+
+    /// Whether the disk may lack something of it.
+    pub(crate) fn is_unsynced(&self) -> bool {
+        self.is_unsynced.load(Ordering::Acquire)
+    }
+
+    /// Subscribers are to be told of these events.
+    pub(crate) fn note(&self, notes: Vec<NamedNote>) {
+        if !notes.is_empty() {
+            self.notes.lock().extend(notes);
+        }
+    }
+
+    /// What was noted since this was asked last.
+    pub(crate) fn take_notes(&self) -> Vec<NamedNote> {
+        std::mem::take(&mut *self.notes.lock())
+    }
+
+    pub(crate) fn owner(&self) -> Owner {
+        self.owner.clone()
+    }
+
+    /// How far it is committed.
+    pub(crate) fn progress(&self) -> &Arc<LiveProgress> {
+        &self.progress
+    }
+
+    pub(crate) fn committed(&self) -> u64 {
+        self.progress.committed()
+    }
+
+    pub(crate) fn failure(&self) -> Option<WriteError> {
+        self.progress.failure()
+    }
+
+    /// The last committed event, and whether there will be no more.
+    pub(crate) fn reach(&self) -> (u64, bool) {
+        self.progress.reach()
+    }
+
+    pub(crate) fn publish(&self, committed: u64) {
+        self.progress.change(|progress| {
+            progress.committed = committed;
+            progress.is_writing = false;
+        });
+    }
+
+    pub(crate) fn fail(&self, error: WriteError) {
+        self.progress.change(|progress| {
+            progress.failure = Some(error);
+            progress.is_writing = false;
+        });
+        self.progress.failed.notify_waiters();
+    }
+
+    /// Whether the appender may write: nothing waits in front of that. Its thread writes from then on.
+    pub(crate) fn begin_write(&self) -> Result<bool, WriteError> {
+        let mut progress = self.progress.progress();
+        progress.failure.clone().map_or(Ok(()), Err)?;
+        progress.is_writing = !progress.has_backlog();
+        Ok(progress.is_writing)
+    }
+
+    /// What the appender wrote has no event of which would be told.
+    pub(crate) fn end_write(&self) {
+        self.progress.change(|progress| progress.is_writing = false);
+    }
+
+    /// Whether something that was handed over is not done.
+    pub(crate) fn has_backlog(&self) -> bool {
+        self.progress.progress().has_backlog()
+    }
+
+    /// Hands something over to those who write backlogs. True: they must be told that this session has one.
+    pub(crate) fn hand_over(&self, queued: Queued) -> bool {
+        let mut backlog = self.backlog.lock();
+        let mut progress = self.progress.progress();
+        progress.is_left |= matches!(queued, Queued::End);
+        backlog.push_back(queued);
+        progress.given += 1;
+        progress.given - progress.done == 1
+    }
+
+    /// What is done next of what was handed over.
+    pub(crate) fn next_group(&self) -> Option<Group> {
+        Group::take(&mut self.backlog.lock())
+    }
+
+    /// So much more of it is done. True: that was all.
+    pub(crate) fn settle(&self, count: u64) -> bool {
+        let mut is_done = false;
+        self.progress.change(|progress| {
+            progress.done += count;
+            is_done = !progress.has_backlog();
+        });
+        is_done
+    }
+
+    /// Waits for the end of an appender that is gone already.
+    pub(crate) async fn left(&self) {
+        self.progress.wait_until(|progress| (!progress.is_left || progress.closed).then_some(())).await;
+    }
+
+    pub(crate) fn close(&self) {
+        self.progress.change(|progress| progress.closed = true);
+    }
+}
+
+impl LiveProgress {
+    fn new(committed: u64) -> Self {
+        let progress = Progress {
+            committed,
+            failure: None,
+            closed: false,
+            given: 0,
+            done: 0,
+            is_writing: false,
+            is_left: false,
+        };
+        Self {
+            progress: Mutex::new(progress),
+            moved: Notify::new(),
+            failed: Notify::new(),
+            sharers: Mutex::default(),
+        }
     }
 
     pub(crate) fn committed(&self) -> u64 {
@@ -73,13 +248,23 @@ impl Live {
         (progress.committed, progress.closed)
     }
 
-    pub(crate) fn publish(&self, committed: u64) {
-        self.change(|progress| progress.committed = committed);
+    /// Whether no thread stands in a write that the appender's caller waits for.
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.progress().is_writing
     }
 
-    pub(crate) fn fail(&self, error: WriteError) {
-        self.change(|progress| progress.failure = Some(error));
-        self.failed.notify_waiters();
+    /// Waits for that.
+    pub(crate) async fn idle(&self) {
+        self.wait_until(|progress| (!progress.is_writing || progress.closed).then_some(())).await;
+    }
+
+    /// Waits until all that was appended before is committed, or cannot be.
+    pub(crate) async fn flushed(&self) {
+        let given = self.progress().given;
+        self.wait_until(|progress| {
+            (progress.done >= given && !progress.is_writing || progress.closed).then_some(())
+        })
+        .await;
     }
 
     /// Waits until `look` finds what it looks for.
@@ -96,10 +281,6 @@ impl Live {
         wait_for(&self.failed, || self.failure()).await
     }
 
-    pub(crate) fn close(&self) {
-        self.change(|progress| progress.closed = true);
-    }
-
     fn change(&self, change: impl FnOnce(&mut Progress)) {
         change(&mut self.progress());
         self.moved.notify_waiters();
@@ -107,6 +288,38 @@ impl Live {
 
     fn progress(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock()
+    }
+}
+
+impl Progress {
+    fn has_backlog(&self) -> bool {
+        self.given > self.done
+    }
+}
+
+/// A reader that shares the forms of one kind of a live session's blocks with the others that do.
+#[derive(Debug)]
+pub(crate) struct Sharer {
+    pub(crate) kind: FormKind,
+    all: Arc<()>,
+}
+
+impl Sharer {
+    pub(crate) fn new(progress: &LiveProgress, kind: FormKind) -> Self {
+        let mut sharers = progress.sharers.lock();
+        let known = sharers.iter().find(|(known, _)| *known == kind).and_then(|(_, all)| all.upgrade());
+        let all = known.unwrap_or_else(|| {
+            sharers.retain(|(_, all)| all.strong_count() > 0);
+            let all = Arc::new(());
+            sharers.push((kind, Arc::downgrade(&all)));
+            all
+        });
+        Self { kind, all }
+    }
+
+    /// Whether there is no other.
+    pub(crate) fn is_alone(&self) -> bool {
+        Arc::strong_count(&self.all) < 2
     }
 }
 
@@ -132,6 +345,17 @@ impl LiveSessions {
         self.0.lock().get(id).cloned()
     }
 
+    /// The sessions of a host, each with its last committed event.
+    pub(crate) fn of_host(&self, host: &str) -> Vec<(String, u64)> {
+        let lives = self.0.lock();
+        let of_host = lives.values().filter(|live| live.owner().as_deref() == Some(host));
+        of_host.map(|live| (live.id.clone(), live.committed())).collect()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<Live>> {
+        self.0.lock().values().cloned().collect()
+    }
+
     pub(crate) fn insert(&self, live: Arc<Live>) {
         self.0.lock().insert(live.id.clone(), live);
     }
@@ -154,11 +378,11 @@ impl LiveSessions {
 
 /// How far a session is committed, for those who act after the commit.
 #[derive(Debug, Clone)]
-pub struct Committed(Arc<Live>);
+pub struct Committed(Arc<LiveProgress>);
 
 impl Committed {
-    pub(crate) fn new(live: &Arc<Live>) -> Self {
-        Self(Arc::clone(live))
+    pub(crate) fn new(live: &Live) -> Self {
+        Self(Arc::clone(live.progress()))
     }
 
     /// The last committed sequence number, 0 before the first.

@@ -3,67 +3,40 @@
 //! It owns the threads that write and read: all work on the file happens on them, off the async threads.
 
 use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use rusqlite::Transaction;
+use rusqlite::Connection;
 use tokio::sync::{Notify, oneshot};
 
 use crate::appender::Appender;
 use crate::batch::{Batch, IndexUpdate};
-use crate::block::{Block, BlockBuilder};
 use crate::cache::Cache;
 use crate::checkpoint::WaitingCheckpoints;
 use crate::cursor::{Cursor, CursorError};
 use crate::damage::Damage;
 use crate::disk::DiskBudget;
 use crate::failure::WriteError;
-use crate::live::{Live, LiveSessions};
-use crate::lock_wait::{ForeignLock, LockWatch};
-use crate::metrics;
-use crate::outbox::Subscribers;
+use crate::files::{Beside, Files, Upkeep, UpkeepOptions};
+use crate::live::LiveSessions;
+use crate::log_files::OpenLog;
+use crate::migration;
+use crate::notes;
+use crate::options::Options;
+use crate::outbox::{NamedNote, Subscribers};
 use crate::presence::{Presence, Presences};
-use crate::query::{self, ListQuery, QueryError, SessionRow};
+use crate::query::{ListQuery, QueryError, SessionRow};
 use crate::queue::Queue;
 use crate::readers::Readers;
 use crate::schema::{self, OpenError};
 use crate::search::{self, Piece, WaitingPieces};
 use crate::sizes::Unchanged;
-use crate::store::{self, RowTime, SessionHead};
+use crate::state_form;
 use crate::thread::Thread;
-use crate::times::AnyBehind;
 use crate::writer::{Parts, Writer};
-
-/// What a commit survives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Durability {
-    /// The death of every process.
-    #[default]
-    Process,
-    /// The loss of power too: the disk is asked to confirm each group of commits.
-    Power,
-}
-
-/// How a log is opened.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// What a commit survives.
-    pub durability: Durability,
-    /// The largest size of the file, in bytes; only last words ([`Appender::append_final`]) may exceed it.
-    pub max_bytes: Option<u64>,
-    /// How many bytes of the newest events are kept in memory, over all sessions.
-    pub cache_bytes: usize,
-    /// Whether what is said is indexed for [`EventLog::search`]; without, an index that is there is dropped.
-    pub search: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { durability: Durability::Process, max_bytes: None, cache_bytes: 16 * 1024 * 1024, search: true }
-    }
-}
 
 /// A session that is to be created.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -94,10 +67,12 @@ pub(crate) struct Shared {
     pub(crate) checkpoints: Arc<WaitingCheckpoints>,
     pub(crate) pieces: Arc<WaitingPieces>,
     pub(crate) searches: bool,
+    pub(crate) index_lag: Duration,
     pub(crate) outbox_grown: Arc<Notify>,
     pub(crate) presences: Arc<Presences>,
-    behind: AnyBehind,
-    pub(crate) locks: Arc<LockWatch>,
+    /// Where the sessions are.
+    pub(crate) files: Arc<Files>,
+    upkeep: Upkeep,
     thread: Mutex<Option<Thread>>,
 }
 
@@ -116,12 +91,26 @@ impl Shared {
         }))?;
         answer.await.map_err(|_| WriteError::Closed)
     }
+
+    /// Before a host has a session: it notes for those that subscribe.
+    pub(crate) async fn begin_host(&self, host: &str) -> Result<(), WriteError> {
+        if self.files.subscribers.read().all.is_empty() {
+            return Ok(());
+        }
+        let host = host.to_owned();
+        self.ask(0, move |writer| writer.note_host(&host)).await
+    }
+
+    /// Before a session is claimed that a host has left: what that has not noted. What is left of it is the claimer's to note.
+    pub(crate) async fn derive_notes(&self, id: &str, host: &str) -> Result<Vec<NamedNote>, WriteError> {
+        let (id, host) = (id.to_owned(), host.to_owned());
+        self.ask(0, move |writer| writer.derive_notes(&id, &host)).await
+    }
 }
 
 impl Drop for Shared {
     /// Without a join, which could be on the writer thread itself; it still commits what is queued.
     fn drop(&mut self) {
-        self.locks.bound();
         self.queue.close();
     }
 }
@@ -134,44 +123,67 @@ pub struct EventLog {
 }
 
 impl EventLog {
-    /// Opens the log in `dir`, which is created if needed. Blocks for as long as another process migrates the file.
+    /// Opens the log in `dir`, which is created if needed. Blocks for as long as another process migrates it.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError::Unmigrated`] for one that an earlier version began, which is [migrated](crate::migration::migrate) first.
     pub fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
-        let (database, mut connection) = schema::open_writer(dir, &options)?;
+        Self::open_with(dir, options, UpkeepOptions::default())
+    }
+
+    pub(crate) fn open_with(dir: &Path, options: Options, upkeep: UpkeepOptions) -> Result<Self, OpenError> {
+        let (database, mut connection) = open_index(dir, &options)?;
         if options.search
             && let Err(error) = search::drop_other_words(&mut connection)
         {
             tracing::warn!(%error, "the index of the event log is renewed at the next start");
         }
-        let budget = DiskBudget::new(&connection, database.clone(), options.max_bytes)
-            .map_err(|error| OpenError::Sqlite { path: database.clone(), source: error.into() })?;
+        let budget = DiskBudget::new(database.clone());
         let (queue, live) = (Arc::new(Queue::new()), Arc::new(LiveSessions::default()));
         let cache = Arc::new(Cache::new(options.cache_bytes));
         let damage = Arc::new(Damage::default());
         let no_thread = |source| OpenError::Thread { path: database.clone(), source };
-        let locks = LockWatch::new(&database);
-        let readers = Readers::start(&database, Arc::clone(&damage), &locks).map_err(no_thread)?;
-        let behind = AnyBehind::default();
+        let readers = Readers::start(&database, Arc::clone(&damage)).map_err(no_thread)?;
         let checkpoints = Arc::<WaitingCheckpoints>::default();
         let pieces = Arc::<WaitingPieces>::default();
         if !options.search {
             pieces.put(Piece::Clear);
         }
         let outbox_grown = Arc::<Notify>::default();
+        let subscribers = Arc::new(Subscribers::new(Arc::clone(&outbox_grown)));
+        let (times, of_files) = ((upkeep.clone(), options.index_lag), Arc::clone(&subscribers));
+        let files =
+            Files::open(dir, budget.reserve(), options.max_bytes, of_files, times, options.durability);
+        let files = Arc::new(files.map_err(|source| OpenError::Directory { path: dir.to_owned(), source })?);
+        let hooks = notes::open(dir, options.durability)?;
+        let syncing = files.redo.is_some().then(|| {
+            let files = Arc::clone(&files);
+            Thread::start("event-log-redo", move || files.sync_segments()).map_err(no_thread)
+        });
+        let beside = Beside {
+            syncing: syncing.transpose()?,
+            catch_up: files.catch_up(&mut connection),
+            files: Arc::clone(&files),
+            _open_hooks: OpenLog::register(&hooks.0),
+            hooks,
+            noted_hosts: BTreeSet::new(),
+        };
+        let parts = (Arc::clone(&files), Arc::clone(&live), Arc::clone(&queue));
+        let upkeep = Upkeep::start(parts, (database.clone(), beside.hooks.0.clone())).map_err(no_thread)?;
         let parts = Parts {
             queue: Arc::clone(&queue),
             cache: Arc::clone(&cache),
             live: Arc::clone(&live),
             damage,
-            behind: Arc::clone(&behind),
             checkpoints: Arc::clone(&checkpoints),
             pieces: Arc::clone(&pieces),
-            subscribers: Subscribers::new(Arc::clone(&outbox_grown)),
-            locks: Arc::clone(&locks),
+            subscribers,
+            beside,
         };
         let writer = Writer::new(connection, budget, parts);
         let thread = Thread::start("event-log", move || writer.run()).map_err(no_thread)?;
         let thread = Mutex::new(Some(thread));
-        let searches = options.search;
         let shared = Shared {
             queue,
             live,
@@ -179,11 +191,12 @@ impl EventLog {
             readers,
             checkpoints,
             pieces,
-            searches,
+            searches: options.search,
+            index_lag: options.index_lag,
             outbox_grown,
             presences: Arc::default(),
-            behind,
-            locks,
+            files,
+            upkeep,
             thread,
         };
         Ok(Self { shared: Arc::new(shared) })
@@ -191,10 +204,11 @@ impl EventLog {
 
     /// Commits what is queued, ends all appenders and cursors, and closes the file.
     pub async fn close(self) {
-        self.bound_waits();
-        self.shared.queue.close();
-        // Before the writer, which leaves the file in order when its connection is the last.
+        self.shared.files.backlogs.end().await;
+        // Before the writer is told to end: it leaves the file in order when its connection is the last.
         self.shared.readers.close().await;
+        self.shared.queue.close();
+        self.shared.upkeep.close().await;
         let thread = self.shared.thread.lock().take();
         if let Some(thread) = thread
             && !thread.ended().await
@@ -203,23 +217,13 @@ impl EventLog {
         }
     }
 
-    /// From now on a lock that another process holds is waited for no longer than about ten seconds; until then without
-    /// end. For the end of a host, which must not wait for ever.
-    pub fn bound_waits(&self) {
-        self.shared.locks.bound();
-    }
-
-    /// The lock of another process that keeps everything from being written, if the log has waited for one for a while.
-    pub fn foreign_lock(&self) -> Option<ForeignLock> {
-        self.shared.locks.lock()
-    }
-
     /// Waits until what was appended before is committed.
     ///
     /// # Errors
     ///
     /// [`WriteError::Closed`] when the log is closed, which has committed it then.
     pub async fn committed(&self) -> Result<(), WriteError> {
+        self.shared.flush_backlogs().await;
         self.shared.ask(0, |_| ()).await
     }
 
@@ -231,12 +235,9 @@ impl EventLog {
     pub async fn create(&self, new: NewSession) -> Result<Appender, WriteError> {
         new.events.check_size()?;
         let shared = Arc::clone(&self.shared);
-        let bytes = new.events.cost();
-        let job = move |writer: &mut Writer| {
-            let live = writer.create(new)?;
-            Ok(Appender::new(shared, live))
-        };
-        self.shared.ask(bytes, job).await?
+        shared.begin_host(&new.owner).await?;
+        let live = shared.with_files(|shared, files| shared.create_files(files, new)).await?;
+        Ok(Appender::new(Arc::clone(&shared), live))
     }
 
     /// Gives the appender of an existing session that is not live, and makes `owner` its host. Whether it has ended
@@ -248,28 +249,11 @@ impl EventLog {
     pub async fn reopen(&self, id: &str, owner: &str) -> Result<Appender, WriteError> {
         let shared = Arc::clone(&self.shared);
         let (id, owner) = (id.to_owned(), owner.to_owned());
-        let job = move |writer: &mut Writer| {
-            let here = writer.live().get(&id).is_some();
-            writer.check_beginning()?;
-            let head = writer.transact(None, |transaction| {
-                let head = match store::session_head(transaction, &id)? {
-                    None => return Ok(Err(WriteError::Unknown { id: id.clone() })),
-                    Some(SessionHead { owner: Some(other), .. }) if here || other != owner => {
-                        return Ok(Err(WriteError::Live { id: id.clone(), owner: other }));
-                    }
-                    Some(_) if here => {
-                        return Ok(Err(WriteError::Live { id: id.clone(), owner: owner.clone() }));
-                    }
-                    Some(head) => head,
-                };
-                store::set_owner(transaction, head.row, &owner)?;
-                Ok(Ok(head))
-            })?;
-            let live = Arc::new(Live::new(id, head.row, Some(owner), head.last_seq));
-            writer.live().insert(Arc::clone(&live));
-            Ok(Appender::new(shared, live))
-        };
-        self.shared.ask(0, job).await?
+        shared.until_left(&id).await;
+        shared.begin_host(&owner).await?;
+        let reopen = move |shared: &Shared, files: &Files| shared.reopen_files(files, &id, &owner);
+        let live = shared.with_files(reopen).await?;
+        Ok(Appender::new(Arc::clone(&shared), live))
     }
 
     /// Appends to a session that has no appender, if its host is still the one that the caller saw (`None`: no
@@ -281,29 +265,16 @@ impl EventLog {
     /// [`WriteError::Conflict`] if it now has another host or none, [`WriteError::Live`] if it has an appender here.
     pub async fn append_to(&self, id: &str, owner: Option<&str>, batch: Batch) -> Result<u64, WriteError> {
         batch.check_size()?;
-        let (id, owner, bytes) = (id.to_owned(), owner.map(str::to_owned), batch.cost());
-        // The end of a session whose host could not record it is its last words.
-        let is_end = batch.index.as_ref().is_some_and(|index| index.ended == Some(true));
-        let job = move |writer: &mut Writer| {
-            refuse_live(writer, &id)?;
-            let reserved = is_end.then_some(bytes);
-            let subscribers = Arc::clone(writer.subscribers());
-            let appended = writer.transact(reserved, |transaction| {
-                let head = match store::session_head(transaction, &id)? {
-                    None => return Ok(Err(WriteError::Unknown { id: id.clone() })),
-                    Some(head) if head.owner != owner => {
-                        return Ok(Err(WriteError::Conflict { id: id.clone() }));
-                    }
-                    Some(head) => head,
-                };
-                append_behind(transaction, &subscribers, &head, &batch)?;
-                Ok(Ok(head.last_seq + batch.count))
-            });
-            subscribers.tell();
-            // Once, however often it was tried.
-            appended.inspect(|_| metrics::appended(batch.count, bytes as u64))
+        let (id, owner) = (id.to_owned(), owner.map(str::to_owned));
+        self.shared.until_left(&id).await;
+        let left = match &owner {
+            Some(owner) => self.shared.derive_notes(&id, owner).await?,
+            None => Vec::new(),
         };
-        self.shared.ask(bytes, job).await?
+        let append = move |shared: &Shared, files: &Files| {
+            shared.append_to_files(files, &id, owner.as_deref(), (&batch, left))
+        };
+        self.shared.with_files(append).await
     }
 
     /// Changes the index of a session that has no appender; as [`EventLog::append_to`] without events.
@@ -316,43 +287,23 @@ impl EventLog {
         self.append_to(id, owner, Batch::index_only(update)).await.map(drop)
     }
 
-    /// Deletes a session that no host has live. It is unknown when this returns; its space is reclaimed afterwards. As
+    /// Deletes a session that no host has live, for `host`, a host of this process. It is unknown when this returns; its space is reclaimed afterwards. As
     /// last words do, it may use the reserve: on a full disk it is what makes room.
-    pub async fn delete(&self, id: &str) -> Result<(), WriteError> {
-        let (id, presences) = (id.to_owned(), Arc::clone(&self.shared.presences));
-        let job = move |writer: &mut Writer| {
-            refuse_live(writer, &id)?;
-            writer.transact(Some(0), |transaction| match store::session_head(transaction, &id)? {
-                None => Ok(Err(WriteError::Unknown { id: id.clone() })),
-                Some(SessionHead { owner: Some(owner), .. }) => {
-                    Ok(Err(WriteError::Live { id: id.clone(), owner }))
-                }
-                Some(head) => store::delete(transaction, head.row).map(Ok),
-            })?;
-            writer.removed(&id, &presences);
-            Ok(())
-        };
-        self.shared.ask(0, job).await?
+    pub async fn delete(&self, id: &str, host: &str) -> Result<(), WriteError> {
+        let (id, host) = (id.to_owned(), host.to_owned());
+        self.shared.until_left(&id).await;
+        let delete = move |shared: &Shared, files: &Files| shared.delete_files(files, &id, &host);
+        self.shared.with_files(delete).await
     }
 
     /// Deletes a session that has ended and has not changed since it was seen: not one that was taken up meanwhile, ended
     /// again or not. False: it has changed, is live, or is gone. As [`EventLog::delete`] otherwise.
-    pub async fn delete_ended(&self, id: &str, seen: Unchanged) -> Result<bool, WriteError> {
-        let (id, presences) = (id.to_owned(), Arc::clone(&self.shared.presences));
-        let job = move |writer: &mut Writer| {
-            if refuse_live(writer, &id).is_err() {
-                return Ok(false);
-            }
-            let removed = writer.transact(Some(0), |transaction| {
-                let Some(row) = store::ended_since(transaction, &id, seen)? else { return Ok(Ok(false)) };
-                store::delete(transaction, row).map(|()| Ok(true))
-            })?;
-            if removed {
-                writer.removed(&id, &presences);
-            }
-            Ok(removed)
-        };
-        self.shared.ask(0, job).await?
+    pub async fn delete_ended(&self, id: &str, host: &str, seen: Unchanged) -> Result<bool, WriteError> {
+        let (id, host) = (id.to_owned(), host.to_owned());
+        self.shared.until_left(&id).await;
+        let delete =
+            move |shared: &Shared, files: &Files| shared.delete_ended_files(files, (&id, &host), seen);
+        self.shared.with_files(delete).await
     }
 
     /// A cursor that gives the events of a session after `after` (0: all), and then follows it if it is live here.
@@ -372,35 +323,31 @@ impl EventLog {
     /// One session.
     pub async fn get(&self, id: &str) -> Result<Option<SessionRow>, QueryError> {
         let id = id.to_owned();
-        Ok(self.shared.readers.read(move |connection| query::get(connection, &id)).await?)
+        Ok(self.shared.with_files(move |shared, files| shared.look_up(files, &id)).await?)
     }
 
     /// A page of sessions.
     pub async fn list(&self, query: ListQuery) -> Result<Vec<SessionRow>, QueryError> {
-        if self.shared.behind.load(Ordering::Acquire) {
-            // A log that cannot be written is listed as it is.
-            drop(self.shared.ask(0, Writer::write_times).await);
-        }
-        Ok(self.shared.readers.read(move |connection| query::list(connection, query)).await?)
+        let files = Arc::clone(&self.shared.files);
+        let heads = self.shared.other_heads(&files).await;
+        Ok(self.shared.readers.read(move |it| files.list(it, &query, heads)).await?)
     }
 
-    /// Whether a session could begin now: the writer answers, no other process keeps the file locked, there is room, and
-    /// no damage was found. Nothing is written, but for a file beside it that is gone again. Takes as long as the
-    /// writer is busy with what was queued before. The first time, it also has the file looked through, beside.
+    /// Whether a session could begin now: there is room, the disk does as it is told, and the sessions are where they were. Nothing
+    /// is written, but for a session aside that is gone again. The index is not needed for that.
     pub async fn check(&self) -> Result<(), WriteError> {
-        self.shared.readers.inspect_once();
-        self.shared.ask(0, Writer::check).await?
+        self.shared.check_files().await
     }
 
     /// The sessions that a host has live, or had when it died.
     pub async fn owned_by(&self, owner: &str) -> Result<Vec<SessionRow>, QueryError> {
         let owner = owner.to_owned();
-        Ok(self.shared.readers.read(move |connection| query::owned_by(connection, &owner)).await?)
+        Ok(self.shared.with_files(move |_, files| files.owned_by(&owner)).await?)
     }
 
     /// Every host that has a session live or is writing one in pieces, or did when it died.
     pub async fn owners(&self) -> Result<Vec<String>, QueryError> {
-        Ok(self.shared.readers.read(query::owners).await?)
+        Ok(self.shared.with_files(|_, files| files.owners()).await?)
     }
 }
 
@@ -410,25 +357,12 @@ impl fmt::Debug for EventLog {
     }
 }
 
-/// Writes a batch behind what a session has, with what subscribers are told of it.
-pub(crate) fn append_behind(
-    transaction: &Transaction<'_>,
-    subscribers: &Subscribers,
-    head: &SessionHead,
-    batch: &Batch,
-) -> rusqlite::Result<Vec<Block>> {
-    let first = head.last_seq + 1;
-    let blocks = BlockBuilder::whole(first, batch.records.clone(), batch.count);
-    store::write(transaction, head.standing(), &blocks, (batch.index.as_ref(), RowTime::Now))?;
-    subscribers.write(transaction, head.row, &subscribers.noted(first, batch))?;
-    Ok(blocks)
-}
-
-pub(crate) fn refuse_live(writer: &Writer, id: &str) -> Result<(), WriteError> {
-    match writer.live().get(id) {
-        Some(_) => Err(WriteError::Live { id: id.to_owned(), owner: "this process".to_owned() }),
-        None => Ok(()),
-    }
+/// Makes a directory one of session files if needed, and opens its index.
+fn open_index(dir: &Path, options: &Options) -> Result<(PathBuf, Connection), OpenError> {
+    state_form::settle(dir)?;
+    // Behind that: whoever migrates the directory has begun to place the files then.
+    migration::finish(dir)?;
+    schema::open_index(dir, options.durability)
 }
 
 #[cfg(test)]

@@ -2,12 +2,14 @@
 //!
 //! Filters apply before paging, and each filter that selects well has an index. Blocks are not read here.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
+use rusqlite::{Connection, Row, params_from_iter};
 
+use crate::failure::WriteError;
 use crate::fault::SqliteFault;
 use crate::readers::ReadError;
 
@@ -65,6 +67,37 @@ pub struct ListQuery {
     pub limit: Option<u32>,
 }
 
+impl ListQuery {
+    /// Whether [`list`] gives this row, but for the limit.
+    pub(crate) fn selects(&self, row: &SessionRow) -> bool {
+        let is_behind = |(updated_ms, id): &(i64, String)| {
+            row.updated_ms < *updated_ms || row.updated_ms == *updated_ms && row.id > *id
+        };
+        self.agent.as_ref().is_none_or(|agent| *agent == row.agent)
+            && self.cwd.as_ref().is_none_or(|cwd| *cwd == row.cwd)
+            && self.created_by.as_ref().is_none_or(|creator| row.created_by.as_ref() == Some(creator))
+            && self.ended.is_none_or(|ended| ended == row.ended)
+            && self.after.as_ref().is_none_or(is_behind)
+            && self.matching.as_ref().is_none_or(|filter| filter.accepts(row.text()))
+    }
+
+    /// How many rows there are at most.
+    pub(crate) fn most(&self) -> usize {
+        self.limit.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX))
+    }
+}
+
+impl SessionRow {
+    /// The order of a list.
+    pub(crate) fn compare(&self, other: &Self) -> Ordering {
+        other.updated_ms.cmp(&self.updated_ms).then_with(|| self.id.cmp(&other.id))
+    }
+
+    fn text(&self) -> RowText<'_> {
+        RowText { id: &self.id, agent: &self.agent, cwd: &self.cwd, info: &self.info }
+    }
+}
+
 /// What a [`RowFilter`] looks at.
 #[derive(Debug, Clone, Copy)]
 pub struct RowText<'a> {
@@ -91,7 +124,12 @@ impl RowFilter {
     fn takes(&self, row: &Row<'_>) -> rusqlite::Result<bool> {
         let [id, agent, cwd] = [0, 1, 2].map(|at| row.get_ref(at).map(|text| text.as_str()));
         let info = row.get_ref(10)?.as_blob_or_null()?.unwrap_or_default();
-        Ok((self.0)(RowText { id: id??, agent: agent??, cwd: cwd??, info }))
+        Ok(self.accepts(RowText { id: id??, agent: agent??, cwd: cwd??, info }))
+    }
+
+    /// Whether a session with this text is meant.
+    pub(crate) fn accepts(&self, text: RowText<'_>) -> bool {
+        (self.0)(text)
     }
 }
 
@@ -125,6 +163,19 @@ pub enum QueryError {
     Closed,
 }
 
+impl From<WriteError> for QueryError {
+    /// What a look at the files of sessions ends with: nothing of them is written.
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::DiskFull { source }
+            | WriteError::Busy { source }
+            | WriteError::Damaged { source }
+            | WriteError::Io { source } => Self::Read { source },
+            _ => Self::Closed,
+        }
+    }
+}
+
 impl From<ReadError> for QueryError {
     fn from(error: ReadError) -> Self {
         match error {
@@ -134,28 +185,8 @@ impl From<ReadError> for QueryError {
     }
 }
 
-pub(crate) fn get(connection: &Connection, id: &str) -> rusqlite::Result<Option<SessionRow>> {
-    connection
-        .prepare_cached(&format!("SELECT {COLUMNS} {ROWS} WHERE id = ?1"))?
-        .query_row([id], session_row)
-        .optional()
-}
-
-pub(crate) fn owned_by(connection: &Connection, owner: &str) -> rusqlite::Result<Vec<SessionRow>> {
-    let mut select =
-        connection.prepare_cached(&format!("SELECT {COLUMNS} {ROWS} WHERE owner = ?1 ORDER BY id"))?;
-    select.query_map([owner], session_row)?.collect()
-}
-
-/// Every host that has a session live, or is writing one in pieces.
-pub(crate) fn owners(connection: &Connection) -> rusqlite::Result<Vec<String>> {
-    let mut select = connection.prepare_cached(
-        "SELECT owner FROM session WHERE owner IS NOT NULL UNION SELECT owner FROM partial ORDER BY owner",
-    )?;
-    select.query_map([], |row| row.get(0))?.collect()
-}
-
 pub(crate) fn list(connection: &Connection, query: ListQuery) -> rusqlite::Result<Vec<SessionRow>> {
+    let limit = query.most();
     let mut conditions: Vec<&str> = Vec::new();
     let mut values: Vec<Value> = Vec::new();
     if let Some(agent) = query.agent {
@@ -189,8 +220,7 @@ pub(crate) fn list(connection: &Connection, query: ListQuery) -> rusqlite::Resul
         return select.query_map(params_from_iter(values), session_row)?.collect();
     };
     let (mut rows, mut found) = (select.query(params_from_iter(values))?, Vec::new());
-    let most = query.limit.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
-    while found.len() < most
+    while found.len() < limit
         && let Some(row) = rows.next()?
     {
         if matching.takes(row)? {

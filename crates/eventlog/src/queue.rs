@@ -28,12 +28,18 @@ const GROUP_BYTES: usize = 4 * 1024 * 1024;
 /// Room in the queue, held until the commit. None for what found none.
 pub(crate) type QueuePermit = Option<OwnedSemaphorePermit>;
 pub(crate) type Reply = oneshot::Sender<Result<(), WriteError>>;
+
+/// Answers a caller, if one waits.
+pub(crate) fn answer(reply: Option<Reply>, result: &Result<(), WriteError>) {
+    // A caller that no longer waits does not need the answer.
+    reply.map(|reply| reply.send(result.clone()).ok());
+}
+
 pub(crate) type Job = Box<dyn FnOnce(&mut Writer) + Send>;
 
-/// A batch with its numbers.
+/// A batch of a session.
 pub(crate) struct Append {
     pub(crate) live: Arc<Live>,
-    pub(crate) first: u64,
     pub(crate) batch: Batch,
     pub(crate) reply: Option<Reply>,
     pub(crate) permit: QueuePermit,

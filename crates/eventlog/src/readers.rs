@@ -9,16 +9,13 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::{io, mem};
 
-use rusqlite::{Connection, InterruptHandle};
+use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::damage::Damage;
 use crate::fault::SqliteFault;
-use crate::inspection;
-use crate::lock_wait::LockWatch;
 use crate::schema;
 use crate::thread::Thread;
 
@@ -44,10 +41,6 @@ pub(crate) struct Readers {
     threads: Mutex<Vec<Thread>>,
     damage: Arc<Damage>,
     database: Arc<Path>,
-    /// The file was looked through, or is being.
-    inspected: AtomicBool,
-    /// Stops that.
-    inspecting: Arc<Mutex<Option<InterruptHandle>>>,
 }
 
 /// What waits for a thread; bounded by the turns.
@@ -65,18 +58,19 @@ struct Waiting {
 
 impl Readers {
     /// Starts the threads.
-    pub(crate) fn start(database: &Path, damage: Arc<Damage>, locks: &Arc<LockWatch>) -> io::Result<Self> {
+    pub(crate) fn start(database: &Path, damage: Arc<Damage>) -> io::Result<Self> {
         let turns = Arc::new(Semaphore::new(READERS));
         let (jobs, database) = (Arc::<Jobs>::default(), database.into());
         // From here on the threads end with it, also when not all of them can be had.
         let threads = Mutex::default();
-        let (inspected, inspecting) = (AtomicBool::new(false), Arc::default());
-        let readers = Self { jobs, turns, threads, damage, database, inspected, inspecting };
+        let readers = Self { jobs, turns, threads, damage, database };
         for _ in 0..READERS {
-            let (jobs, locks) = (Arc::clone(&readers.jobs), Arc::clone(locks));
+            let jobs = Arc::clone(&readers.jobs);
+            let database = Arc::clone(&readers.database);
             let thread = Thread::start("event-log-read", move || {
-                locks.enter(false);
-                jobs.serve();
+                // Now, and not when it is first used: by then the file may be removed, or another in its place. Should it fail,
+                // the first use tells why.
+                jobs.serve(open_all(&database).ok());
             })?;
             readers.threads.lock().push(thread);
         }
@@ -101,25 +95,23 @@ impl Readers {
         }
     }
 
-    /// Has a thread look through the file, if none has yet and one is idle; what it finds is told to the damage.
-    pub(crate) fn inspect_once(&self) {
-        if self.inspected.load(Ordering::Relaxed) {
-            return;
-        }
-        let Ok(turn) = Arc::clone(&self.turns).try_acquire_owned() else { return };
-        if self.inspected.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        let (running, turns) = (Arc::clone(&self.inspecting), Arc::clone(&self.turns));
-        let look = move |connection: &Connection| {
-            *running.lock() = Some(connection.get_interrupt_handle());
-            // An end of the log that came before could not interrupt this.
-            let result = if turns.is_closed() { Ok(()) } else { inspection::look_through(connection) };
-            *running.lock() = None;
-            result
-        };
-        // What it met was seen already, and a log that is closed needs no look.
-        drop(self.begin(turn, look, drop));
+    /// Does something that blocks on a thread where it may, without the file.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: it is then done to its end unheard.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ReadError> {
+        let turn = Arc::clone(&self.turns).acquire_owned().await.map_err(|_| ReadError::Closed)?;
+        let (reply, answer) = oneshot::channel();
+        self.jobs.push(Box::new(move |_| {
+            let _turn = turn;
+            // A panic is its caller's.
+            drop(reply.send(catch_unwind(AssertUnwindSafe(work))));
+        }))?;
+        answer.await.map_err(|_| ReadError::Closed)?.or_else(|panic| resume_unwind(panic))
     }
 
     fn begin<T: 'static>(
@@ -149,14 +141,18 @@ impl Readers {
     pub(crate) async fn close(&self) {
         self.turns.close();
         self.jobs.close();
-        if let Some(running) = &*self.inspecting.lock() {
-            running.interrupt();
-        }
         let threads = mem::take(&mut *self.threads.lock());
         for thread in threads {
             thread.ended().await;
         }
     }
+}
+
+/// A connection that has opened the file and those that SQLite has beside it, which it leaves to the first read.
+fn open_all(database: &Path) -> rusqlite::Result<Connection> {
+    let connection = schema::open_reader(database)?;
+    connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+    Ok(connection)
 }
 
 impl Drop for Readers {
@@ -167,8 +163,7 @@ impl Drop for Readers {
 
 impl Jobs {
     /// Works until it is closed.
-    fn serve(&self) {
-        let mut connection = None;
+    fn serve(&self, mut connection: Option<Connection>) {
         while let Some(job) = self.take() {
             job(&mut connection);
         }

@@ -1,21 +1,19 @@
-//! Gives back what deleted sessions took: first their blocks, then the pages at the end of the file.
+//! Gives back what deleted sessions took in the index: first their turns, then the pages at the end of the file.
 //!
-//! A piece at a time, when the writer has nothing else to do, or as a job among the others: no commit waits for more than a
-//! piece. What a process that is killed leaves, the next one finds. A file that was made before files could shrink stays as
-//! large as it is; its free pages are used again. Not here: which sessions are deleted.
+//! A piece at a time, when the writer has nothing else to do, or as a job among the others. What a process that is killed leaves, the
+//! next one finds. Not here: which sessions are deleted; their files go at once.
 
 use crate::failure::WriteError;
+use crate::files;
 use crate::log::EventLog;
-use crate::presence::Presences;
 use crate::schema::PAGE_BYTES;
-use crate::store;
 use crate::writer::Writer;
 
 /// What deleted sessions may have left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
-    /// Blocks, and then free pages.
-    Blocks,
+    /// Turns, and then free pages.
+    Turns,
     /// Free pages.
     Pages,
     Nothing,
@@ -31,7 +29,7 @@ const PAGES_AT_ONCE: u64 = 128;
 const INCREMENTAL: i64 = 2;
 
 impl EventLog {
-    /// Gives back what deleted sessions took, and waits for that. It would be done anyway, when nothing else is.
+    /// Gives back what deleted sessions took in the index, and waits for that. It would be done anyway, when nothing else is.
     ///
     /// # Errors
     ///
@@ -43,16 +41,10 @@ impl EventLog {
 }
 
 impl Writer {
-    /// A session was deleted.
-    pub(crate) fn removed(&mut self, id: &str, presences: &Presences) {
-        self.expect(Left::Blocks);
-        presences.end(id);
-    }
-
     /// Gives a piece back. False: nothing is left.
     pub(crate) fn reclaim_piece(&mut self) -> Result<bool, WriteError> {
         let left = match self.left() {
-            Left::Blocks => self.remove_blocks(),
+            Left::Turns => self.remove_turns(),
             Left::Pages => self.give_pages_back(),
             Left::Nothing => Ok(Left::Nothing),
         };
@@ -60,13 +52,13 @@ impl Writer {
         left.map(|left| left != Left::Nothing)
     }
 
-    fn remove_blocks(&mut self) -> Result<Left, WriteError> {
-        let removed = self.transact(Some(0), |transaction| store::remove_garbage(transaction).map(Ok));
+    fn remove_turns(&mut self) -> Result<Left, WriteError> {
+        let removed = self.transact(0, |transaction| files::remove_garbage(transaction));
         let more = removed.inspect_err(
-            |error| tracing::warn!(%error, "the blocks of deleted sessions stay until the next start"),
+            |error| tracing::warn!(%error, "the turns of deleted sessions stay until the next start"),
         )?;
         if more {
-            return Ok(Left::Blocks);
+            return Ok(Left::Turns);
         }
         self.recover();
         Ok(Left::Pages)
@@ -75,22 +67,23 @@ impl Writer {
     /// Not where room is short: what moves is written to the write-ahead file first.
     fn give_pages_back(&mut self) -> Result<Left, WriteError> {
         let free: u64 = self.pragma("freelist_count")?;
-        let surplus = free.saturating_sub(KEPT_PAGES).min(PAGES_AT_ONCE);
+        let surplus = free.saturating_sub(KEPT_PAGES);
+        let given = surplus.min(PAGES_AT_ONCE);
         if surplus == 0 || self.pragma::<i64>("auto_vacuum")? != INCREMENTAL || self.check_plenty().is_err() {
             return Ok(Left::Nothing);
         }
-        let bytes = surplus * PAGE_BYTES;
-        self.transact_once(usize::try_from(bytes).unwrap_or(usize::MAX), |transaction| {
-            let mut statement = transaction.prepare(&format!("PRAGMA incremental_vacuum({surplus})"))?;
+        let bytes = given * PAGE_BYTES;
+        self.transact(usize::try_from(bytes).unwrap_or(usize::MAX), |transaction| {
+            let mut statement = transaction.prepare(&format!("PRAGMA incremental_vacuum({given})"))?;
             // A row for each page.
             let mut pages = statement.query([])?;
             while pages.next()?.is_some() {}
-            Ok(Ok(()))
+            Ok(())
         })
-        .inspect_err(|error| tracing::debug!(%error, "the event log stays as large as it is"))?;
-        if surplus < PAGES_AT_ONCE {
+        .inspect_err(|error| tracing::debug!(%error, "the index of sessions stays as large as it is"))?;
+        if given == surplus {
             // The file itself becomes shorter now.
-            self.checkpoint();
+            self.shorten();
             return Ok(Left::Nothing);
         }
         Ok(Left::Pages)

@@ -29,11 +29,18 @@ pub(crate) struct Reserve {
     missing: bool,
     /// It was said that it cannot be filled.
     told: bool,
+    /// Something else found no room.
+    is_short: bool,
 }
 
 impl Reserve {
     pub(crate) fn beside(database: &Path) -> Self {
-        Self { path: path_in(database.parent().unwrap_or(database)), missing: true, told: false }
+        Self {
+            path: path_in(database.parent().unwrap_or(database)),
+            missing: true,
+            told: false,
+            is_short: false,
+        }
     }
 
     /// What last words may have of it, in bytes.
@@ -57,10 +64,16 @@ impl Reserve {
         }
     }
 
-    /// Whether something of it was given and cannot be had back. One that never could be had was not given.
+    /// Whether something of it was given and cannot be had back, or would be needed next. One that never could be had was not given.
     pub(crate) fn is_owed(&mut self) -> bool {
         self.fill();
-        self.missing && self.path.exists()
+        self.is_short &= free_bytes(&self.path).is_some_and(|free| free < BESIDE_BYTES);
+        self.is_short || (self.missing && self.path.exists())
+    }
+
+    /// The disk had no room for something. What is less still finds some, until none is left.
+    pub(crate) fn see_full(&mut self) {
+        self.is_short = true;
     }
 
     /// Makes it whole, if something is missing and there is room.
@@ -172,6 +185,8 @@ mod tests {
         assert_eq!((length(&reserve.path), reserve.left()), (START_BYTES, 0));
         assert!(!reserve.is_owed());
         assert_eq!(length(&reserve.path), RESERVE_BYTES, "there is room again");
+        reserve.see_full();
+        assert!(!reserve.is_owed(), "there is room by now");
         // There is room: nothing has to be given for a start.
         make_room_to_start(dir.path());
         assert_eq!(length(&reserve.path), RESERVE_BYTES);

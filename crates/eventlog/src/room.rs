@@ -3,30 +3,43 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::live::LiveProgress;
 use crate::log::Shared;
 
-/// Whether the writer's queue has room.
+/// Whether what a session appends finds room, and nobody stands in a write of it. Keeps no file of the session open.
 #[derive(Clone)]
-pub struct QueueRoom(Arc<Shared>);
+pub struct QueueRoom {
+    shared: Arc<Shared>,
+    progress: Arc<LiveProgress>,
+}
 
 impl QueueRoom {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self(shared)
+    pub(crate) fn new(shared: Arc<Shared>, progress: Arc<LiveProgress>) -> Self {
+        Self { shared, progress }
     }
 
-    /// Whether there is room now, or never will be because the log is closed.
+    /// Whether there is room now, or never will be because the log is closed. Not while a thread writes for the session: who
+    /// holds a lock meanwhile is waited for by whoever takes that.
     pub fn is_free(&self) -> bool {
-        self.0.queue.has_room()
+        self.shared.queue.has_room() && self.progress.is_idle()
     }
 
-    /// Waits until all that was queued before is committed, or cannot be.
+    /// Whether no thread writes for the session now.
+    pub fn is_idle(&self) -> bool {
+        self.progress.is_idle()
+    }
+
+    /// Waits until all that was appended before is committed, or cannot be.
     ///
     /// # Cancel safety
     ///
     /// Safe: it only waits.
     pub async fn flushed(&self) {
-        // A closed log writes nothing more.
-        let _closed = self.0.ask(0, |_| ()).await;
+        match self.shared.own_files() {
+            Some(_) => self.progress.flushed().await,
+            // A closed log writes nothing more.
+            None => drop(self.shared.ask(0, |_| ()).await),
+        }
     }
 
     /// Waits until there is room, first come first served, or the log is closed.
@@ -35,9 +48,19 @@ impl QueueRoom {
     ///
     /// Safe: it only waits.
     pub async fn wait(&self) {
-        if !self.is_free() {
-            self.0.queue.room().await;
+        if !self.shared.queue.has_room() {
+            self.shared.queue.room().await;
         }
+        self.idle().await;
+    }
+
+    /// Waits until no thread writes for the session, which takes as long as a disk stands still; room is not waited for.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: it only waits.
+    pub async fn idle(&self) {
+        self.progress.idle().await;
     }
 }
 

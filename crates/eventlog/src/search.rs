@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use rusqlite::types::Value;
@@ -137,6 +138,11 @@ impl EventLog {
         self.shared.searches
     }
 
+    /// How long turns of live sessions may wait to be [indexed](Self::index), unless somebody asks for them.
+    pub fn index_lag(&self) -> Duration {
+        self.shared.index_lag
+    }
+
     /// Indexes turns of a session, of which all up to event `after` is indexed; afterwards all up to event `upto` is. It is
     /// written when the writer has nothing else to do: takes as long as it is busy. False: the session is indexed up to another
     /// event, or has no such event; nothing was written.
@@ -166,8 +172,18 @@ impl EventLog {
     ///
     /// When the file cannot be read.
     pub async fn indexed(&self, id: &str) -> Result<Option<u64>, QueryError> {
-        let id = id.to_owned();
-        Ok(self.shared.readers.read(move |connection| indexed(connection, &id)).await?)
+        let read = async || {
+            let id = id.to_owned();
+            self.shared.readers.read(move |connection| indexed(connection, &id)).await
+        };
+        if !self.shared.files.rows.is_replaced(id)
+            && let Some(upto) = read().await?
+        {
+            // How far its row is behind is of no account.
+            return Ok(Some(upto));
+        }
+        self.shared.write_rows_first().await;
+        Ok(read().await?)
     }
 
     /// Sessions that no host has live and of which not all is indexed, the latest change first; only those after a place.
@@ -180,6 +196,7 @@ impl EventLog {
         after: Option<(i64, String)>,
         limit: u32,
     ) -> Result<Vec<Unindexed>, QueryError> {
+        self.shared.write_rows_first().await;
         Ok(self.shared.readers.read(move |connection| unindexed(connection, after, limit)).await?)
     }
 
@@ -189,6 +206,7 @@ impl EventLog {
     ///
     /// When the file cannot be read.
     pub async fn search(&self, query: SearchQuery) -> Result<Vec<Hit>, QueryError> {
+        self.shared.write_rows_first().await;
         Ok(self.shared.readers.read(move |connection| search(connection, query)).await?)
     }
 }
@@ -196,24 +214,24 @@ impl EventLog {
 impl Writer {
     /// Writes one of the pieces that wait, if any does.
     pub(crate) fn write_waiting_piece(&mut self) -> bool {
-        match self.pieces().take() {
+        if self.pieces().is_empty() {
+            return false;
+        }
+        match self.take_with_rows(|writer| writer.pieces().take()) {
             None => return false,
-            // Who asked may have gone; what was indexed stays indexed.
-            Some(Piece::Index(piece, reply)) => drop(reply.send(self.write_piece(&piece))),
-            Some(Piece::Clear) => {
-                if let Err(error) = self.transact_once(0, |transaction| clear(transaction).map(Ok)) {
+            Some((rows, Piece::Index(piece, reply))) => {
+                let bytes = piece.turns.iter().map(|turn| turn.words.len()).sum();
+                let written = self.write_with_rows(&rows, bytes, |transaction| put(transaction, &piece));
+                // Who asked may have gone; what was indexed stays indexed.
+                drop(reply.send(written));
+            }
+            Some((rows, Piece::Clear)) => {
+                if let Err(error) = self.write_changes(&rows, 0, |transaction| clear(transaction)) {
                     tracing::warn!(%error, "the index of the event log is dropped at the next start");
                 }
             }
         }
         true
-    }
-
-    /// Tried once, and not at all where room is short: it can be done later.
-    fn write_piece(&mut self, piece: &Indexing) -> Result<bool, WriteError> {
-        self.check_plenty()?;
-        let bytes = piece.turns.iter().map(|turn| turn.words.len()).sum();
-        self.transact_once(bytes, |transaction| put(transaction, piece).map(Ok))
     }
 }
 

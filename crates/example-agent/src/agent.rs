@@ -186,6 +186,15 @@ impl Agent {
         id
     }
 
+    /// The same, taken back in the same write: the client cannot answer in between.
+    pub(crate) fn call_and_take_back(&self, turn: &Arc<TurnSignal>, method: &str, params: &Value) -> u64 {
+        let id = self.expect_answer(turn);
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        let cancel = json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": id}});
+        self.output.raw(format!("{request}\n{cancel}\n").as_bytes());
+        id
+    }
+
     /// A new id whose answer goes to `turn`.
     pub(crate) fn expect_answer(&self, turn: &Arc<TurnSignal>) -> u64 {
         let id = self.next_call.fetch_add(1, Ordering::SeqCst);

@@ -57,10 +57,10 @@ impl Turn {
             .map(|(id, name, kind)| json!({"optionId": id, "name": name, "kind": kind}))
             .collect();
         let params = json!({"toolCall": call, "options": options, "_meta": {"example": {"asked": title}}});
-        let request = self.call("session/request_permission", params);
-        if withdrawn {
-            self.take_back(request);
-        }
+        let request = match withdrawn {
+            true => self.call_and_take_back("session/request_permission", params),
+            false => self.call("session/request_permission", params),
+        };
         // Also a cancelled turn waits: the client owes the outcome `cancelled`, and it is worth reporting.
         let reply = self.answer_to(request);
         let allowed = outcome(&reply).starts_with("selected allow");

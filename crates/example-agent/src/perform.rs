@@ -184,16 +184,19 @@ impl Turn {
 
     /// One line; its newline comes at the end, so that the conversation can go on behind it.
     fn flood(&mut self, bytes: u64) {
-        let signal = &self.signal;
-        let pieces = pieces(bytes, &FLOOD).take_while(|_| !signal.is_cancelled());
+        let (signal, piece) = (&self.signal, flood_piece());
+        let pieces = pieces(bytes, &piece).take_while(|_| !signal.is_cancelled());
         self.agent.output.parts(pieces.chain(std::iter::once(b"\n".as_slice())));
     }
 }
 
-static FLOOD: [u8; 64 * 1024] = [b'x'; 64 * 1024];
+/// 64 KiB, made when they are wanted: the program would be larger by them.
+fn flood_piece() -> Vec<u8> {
+    vec![b'x'; 64 * 1024]
+}
 
 fn flood_stderr(bytes: u64) {
-    for piece in pieces(bytes, &FLOOD) {
+    for piece in pieces(bytes, &flood_piece()) {
         to_stderr(piece);
     }
 }

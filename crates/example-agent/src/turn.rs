@@ -115,6 +115,13 @@ impl Turn {
         self.agent.call(&self.signal, method, &params)
     }
 
+    /// The same, taken back at once.
+    pub(crate) fn call_and_take_back(&mut self, method: &str, mut params: Value) -> u64 {
+        self.keep();
+        params["sessionId"] = json!(self.session.id);
+        self.agent.call_and_take_back(&self.signal, method, &params)
+    }
+
     /// Asks the client and waits; a cancelled turn takes the request back.
     pub(crate) fn request(&mut self, method: &str, params: Value) -> Result<Reply, Cancelled> {
         let call = self.call(method, params);

@@ -7,7 +7,7 @@ use crate::connect::{NatsError, Parts, connect};
 use crate::entries::{Bucket, Found};
 use crate::link::Link;
 use crate::settings::NatsSettings;
-use crate::watching::{self, Watched};
+use crate::watching::{self, MEMBER, Watched};
 use acpd_fleet::{
     Changes, Engine, EngineError, Expected, NodeName, NodeRecord, Pending, Piece, Position, Revision,
     SessionRecord,
@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// How often a node's entry is looked at again that changes while it is removed: who renews it soon notices that it leaves.
+/// How often an entry is looked at again that changes while it is replaced or removed: who renews it soon notices that it leaves.
 const TRIES: usize = 3;
 
 /// An engine over NATS. What watches over it ends with it.
@@ -27,6 +27,7 @@ const TRIES: usize = 3;
 pub struct Nats {
     link: Link,
     nodes: Bucket,
+    members: Bucket,
     sessions: Bucket,
     archive: Archive,
     tasks: Mutex<JoinSet<()>>,
@@ -40,7 +41,7 @@ impl Nats {
     /// When no server can be used with these settings; [`NatsError::is_temporary`] says whether it is worth another try.
     pub async fn connect(settings: NatsSettings) -> Result<Self, NatsError> {
         let Parts { link, nodes, sessions, archive } = connect(&settings).await?;
-        Ok(Self { link, nodes, sessions, archive, tasks: Mutex::default() })
+        Ok(Self { members: nodes.lasting(MEMBER), link, nodes, sessions, archive, tasks: Mutex::default() })
     }
 
     /// Starts a task that ends with the engine at the latest.
@@ -71,6 +72,18 @@ fn from_found<T: DeserializeOwned>(found: Found) -> Result<Option<(T, Revision)>
     }
 }
 
+/// Removes the entry of a name, whatever it says.
+async fn remove(bucket: &Bucket, name: &NodeName) -> Result<(), EngineError> {
+    for _ in 0..TRIES {
+        let Found::Entry(_, revision) = bucket.find(name.as_str()).await? else { return Ok(()) };
+        match bucket.remove(name.as_str(), revision).await {
+            Err(EngineError::Conflict) => {}
+            removed => return removed,
+        }
+    }
+    Err(EngineError::Conflict)
+}
+
 impl Engine for Nats {
     fn most_bytes(&self) -> usize {
         self.link.most_bytes()
@@ -85,16 +98,7 @@ impl Engine for Nats {
     }
 
     fn remove_node<'a>(&'a self, name: &'a NodeName) -> Pending<'a, Result<(), EngineError>> {
-        self.within(async move {
-            for _ in 0..TRIES {
-                let Found::Entry(_, revision) = self.nodes.find(name.as_str()).await? else { return Ok(()) };
-                match self.nodes.remove(name.as_str(), revision).await {
-                    Err(EngineError::Conflict) => {}
-                    removed => return removed,
-                }
-            }
-            Err(EngineError::Conflict)
-        })
+        self.within(remove(&self.nodes, name))
     }
 
     fn node<'a>(
@@ -102,6 +106,27 @@ impl Engine for Nats {
         name: &'a NodeName,
     ) -> Pending<'a, Result<Option<(NodeRecord, Revision)>, EngineError>> {
         self.within(async move { from_found(self.nodes.find(name.as_str()).await?) })
+    }
+
+    fn put_member<'a>(&'a self, node: &'a NodeRecord) -> Pending<'a, Result<(), EngineError>> {
+        self.within(async move {
+            let name = node.name.as_str();
+            for _ in 0..TRIES {
+                let expected = match self.members.find(name).await? {
+                    Found::Entry(_, revision) => Expected::Unchanged(revision),
+                    Found::Nothing { .. } => Expected::Nothing,
+                };
+                match self.members.write(name, to_json(node)?, expected).await {
+                    Err(EngineError::Conflict) => {}
+                    written => return written.map(drop),
+                }
+            }
+            Err(EngineError::Conflict)
+        })
+    }
+
+    fn remove_member<'a>(&'a self, name: &'a NodeName) -> Pending<'a, Result<(), EngineError>> {
+        self.within(remove(&self.members, name))
     }
 
     fn put_session<'a>(

@@ -17,6 +17,8 @@ const MARKER: &str = "Nats-Marker-Reason";
 /// The revision that was removed, so that a removal is known again.
 const REMOVED: &str = "Acpd-Removed";
 const TIME_TO_LIVE: &str = "Nats-TTL";
+/// The time to live of an entry that stays, also in a bucket whose entries leave by their age.
+const FOR_EVER: &str = "never";
 /// How long the bucket says that a key was removed. Watches have long been told; one that was cut off is told everything.
 const REMOVED_FOR: &str = "1h";
 
@@ -28,6 +30,8 @@ const TRIES: usize = 3;
 pub(crate) struct Bucket {
     link: Link,
     name: String,
+    /// What its keys begin with, of those entries that stay; else nothing.
+    lasting: &'static str,
 }
 
 /// What is at a key.
@@ -51,7 +55,12 @@ pub(crate) fn is_removal(headers: Option<&HeaderMap>) -> bool {
 
 impl Bucket {
     pub(crate) fn new(link: Link, prefix: &str, of: &str) -> Self {
-        Self { link, name: format!("{prefix}_{of}") }
+        Self { link, name: format!("{prefix}_{of}"), lasting: "" }
+    }
+
+    /// Those of its entries that no age removes, whose keys begin with `lasting`: no encoded name has its dot.
+    pub(crate) fn lasting(&self, lasting: &'static str) -> Self {
+        Self { lasting, ..self.clone() }
     }
 
     /// The stream that it is.
@@ -65,7 +74,7 @@ impl Bucket {
     }
 
     fn subject(&self, name: &str) -> String {
-        self.root() + &key::encode(name)
+        self.root() + self.lasting + &key::encode(name)
     }
 
     /// # Cancel safety
@@ -103,7 +112,11 @@ impl Bucket {
         expected: Expected,
     ) -> Result<Revision, EngineError> {
         let value = Bytes::from(value);
-        let write = |behind| self.link.publish(self.subject(name), HeaderMap::new(), value.clone(), behind);
+        let mut headers = HeaderMap::new();
+        if !self.lasting.is_empty() {
+            headers.insert(TIME_TO_LIVE, FOR_EVER);
+        }
+        let write = |behind| self.link.publish(self.subject(name), headers.clone(), value.clone(), behind);
         let mut behind = match expected {
             Expected::Nothing => 0,
             // The server takes 0 as "no entry".

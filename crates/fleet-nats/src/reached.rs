@@ -67,6 +67,14 @@ impl Engine for Reached {
         self.with(move |engine| engine.node(name))
     }
 
+    fn put_member<'a>(&'a self, node: &'a NodeRecord) -> Pending<'a, Result<(), EngineError>> {
+        self.with(move |engine| engine.put_member(node))
+    }
+
+    fn remove_member<'a>(&'a self, name: &'a NodeName) -> Pending<'a, Result<(), EngineError>> {
+        self.with(move |engine| engine.remove_member(name))
+    }
+
     fn put_session<'a>(
         &'a self,
         session: &'a SessionRecord,

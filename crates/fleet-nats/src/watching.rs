@@ -40,6 +40,9 @@ const LAST_NUMBER: &str = "Nats-Last-Consumer";
 /// On a heartbeat: the server waits until what it has sent was taken.
 const STALLED: &str = "Nats-Consumer-Stalled";
 
+/// What the keys of the nodes that belong to the fleet begin with, in the bucket of the nodes that are there.
+pub(crate) const MEMBER: &str = "member.";
+
 /// What is watched.
 #[derive(Debug)]
 pub(crate) struct Watched {
@@ -49,7 +52,7 @@ pub(crate) struct Watched {
     sessions: Bucket,
 }
 
-/// How entries of a bucket become changes: what is there, and what has gone.
+/// How entries of a bucket become changes, by their keys: what is there, and what has gone.
 type Read = fn(&str, Option<(&[u8], Revision)>) -> Result<Change, String>;
 
 /// What one consumer sends.
@@ -231,11 +234,10 @@ impl Feed {
         let info = message.info().map_err(|_| Lost("a message has no number"))?;
         self.count.entry(info.consumer_sequence, info.pending, info.stream_sequence)?;
         let revision = Revision(info.stream_sequence);
-        let name = message.subject.strip_prefix(&self.root).and_then(key::decode);
-        let name = name.ok_or_else(|| format!("{} is no key of a fleet", message.subject));
+        let key = message.subject.strip_prefix(&self.root).unwrap_or_default();
         let is_removed = is_removal(message.headers.as_ref());
         let entry = (!is_removed).then_some((&message.payload[..], revision));
-        match name.and_then(|name| (self.read)(&name, entry)) {
+        match (self.read)(key, entry) {
             Ok(change) => Ok(Told::Change(change)),
             Err(why) => {
                 warn!("an entry of the directory is left out: {why}");
@@ -252,19 +254,22 @@ impl Feed {
     }
 }
 
-fn node(name: &str, entry: Option<(&[u8], Revision)>) -> Result<Change, String> {
-    let name = NodeName::try_from(name.to_owned()).map_err(|error| error.to_string())?;
-    match entry {
-        None => Ok(Change::NodeGone(name)),
-        Some((json, revision)) => match serde_json::from_slice(json) {
-            Ok(node) => Ok(Change::Node(Box::new(node), revision)),
-            Err(error) => Err(format!("node {name}: {error}")),
-        },
+fn node(key: &str, entry: Option<(&[u8], Revision)>) -> Result<Change, String> {
+    let (is_member, key) = key.strip_prefix(MEMBER).map_or((false, key), |key| (true, key));
+    let name = NodeName::try_from(name_of(key)?).map_err(|error| error.to_string())?;
+    let Some((json, revision)) = entry else {
+        return Ok(if is_member { Change::MemberGone(name) } else { Change::NodeGone(name) });
+    };
+    match serde_json::from_slice(json) {
+        Ok(node) if is_member => Ok(Change::Member(Box::new(node))),
+        Ok(node) => Ok(Change::Node(Box::new(node), revision)),
+        Err(error) => Err(format!("node {name}: {error}")),
     }
 }
 
-fn session(name: &str, entry: Option<(&[u8], Revision)>) -> Result<Change, String> {
-    let id = SessionId::parse(name).ok_or_else(|| format!("\"{name}\" is no id of a session"))?;
+fn session(key: &str, entry: Option<(&[u8], Revision)>) -> Result<Change, String> {
+    let name = name_of(key)?;
+    let id = SessionId::parse(&name).ok_or_else(|| format!("\"{name}\" is no id of a session"))?;
     match entry {
         None => Ok(Change::SessionGone(id)),
         Some((json, revision)) => match serde_json::from_slice(json) {
@@ -272,4 +277,8 @@ fn session(name: &str, entry: Option<(&[u8], Revision)>) -> Result<Change, Strin
             Err(error) => Err(format!("session {id}: {error}")),
         },
     }
+}
+
+fn name_of(key: &str) -> Result<String, String> {
+    key::decode(key).ok_or_else(|| format!("{key} is no key of a fleet"))
 }

@@ -14,9 +14,19 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub struct Directory {
     nodes: BTreeMap<NodeName, Node>,
+    /// Those that belong to the fleet until they are removed, as they were noted when they last joined or left it.
+    members: BTreeMap<NodeName, Arc<NodeRecord>>,
     sessions: BTreeMap<SessionId, (Arc<SessionRecord>, Revision)>,
     /// What was told since the watch began, until it is complete.
-    told: Option<(BTreeSet<NodeName>, BTreeSet<SessionId>)>,
+    told: Option<WatchSnapshot>,
+}
+
+/// The names of all entries that a watch has reported since it began.
+#[derive(Debug, Default)]
+struct WatchSnapshot {
+    nodes: BTreeSet<NodeName>,
+    members: BTreeSet<NodeName>,
+    sessions: BTreeSet<SessionId>,
 }
 
 #[derive(Debug)]
@@ -26,6 +36,16 @@ struct Node {
     reach: Reach,
     /// When it last said something.
     heard: Duration,
+}
+
+impl Node {
+    /// One that is gone may have left in order without being heard here.
+    fn note(&mut self, member: &Arc<NodeRecord>) {
+        let is_same = (&self.record.id, &self.record.run) == (&member.id, &member.run);
+        if is_same && matches!(self.reach, Reach::Gone(_)) {
+            self.record = Arc::clone(member);
+        }
+    }
 }
 
 /// Whether a node can be reached.
@@ -57,8 +77,8 @@ impl Directory {
     pub fn apply(&mut self, change: Change, now: Duration) {
         match change {
             Change::Node(record, revision) => {
-                if let Some((nodes, _)) = &mut self.told {
-                    nodes.insert(record.name.clone());
+                if let Some(told) = &mut self.told {
+                    told.nodes.insert(record.name.clone());
                 }
                 if record.removed {
                     self.nodes.remove(&record.name);
@@ -72,9 +92,16 @@ impl Directory {
                 }
             }
             Change::NodeGone(name) => self.lose(&name, now),
+            Change::Member(record) => {
+                if let Some(told) = &mut self.told {
+                    told.members.insert(record.name.clone());
+                }
+                self.note_member(Arc::from(record), now);
+            }
+            Change::MemberGone(name) => self.forget_member(&name),
             Change::Session(record, revision) => {
-                if let Some((_, sessions)) = &mut self.told {
-                    sessions.insert(record.session.clone());
+                if let Some(told) = &mut self.told {
+                    told.sessions.insert(record.session.clone());
                 }
                 let known = self.sessions.get(&record.session).map(|(_, known)| *known);
                 if known.is_none_or(|known| known < revision) {
@@ -86,11 +113,15 @@ impl Directory {
             }
             Change::Again => self.told = Some(Default::default()),
             Change::Complete => {
-                let Some((nodes, sessions)) = self.told.take() else { return };
-                self.sessions.retain(|session, _| sessions.contains(session));
-                let gone = self.nodes.keys().filter(|name| !nodes.contains(*name));
+                let Some(told) = self.told.take() else { return };
+                self.sessions.retain(|session, _| told.sessions.contains(session));
+                let gone = self.nodes.keys().filter(|name| !told.nodes.contains(*name));
                 for name in gone.cloned().collect::<Vec<_>>() {
                     self.lose(&name, now);
+                }
+                let removed = self.members.keys().filter(|name| !told.members.contains(*name));
+                for name in removed.cloned().collect::<Vec<_>>() {
+                    self.forget_member(&name);
                 }
             }
         }
@@ -101,6 +132,29 @@ impl Directory {
             && let Reach::Heard(_) = node.reach
         {
             node.reach = Reach::Gone(now);
+            if let Some(member) = self.members.get(name) {
+                node.note(member);
+            }
+        }
+    }
+
+    /// A member that was not heard is gone. Of one that was heard it may be known only here that it has left since.
+    fn note_member(&mut self, record: Arc<NodeRecord>, now: Duration) {
+        self.members.insert(record.name.clone(), Arc::clone(&record));
+        match self.nodes.get_mut(&record.name) {
+            None => {
+                let (name, heard) = (record.name.clone(), Duration::ZERO);
+                let node = Node { record, revision: Revision::default(), reach: Reach::Gone(now), heard };
+                self.nodes.insert(name, node);
+            }
+            Some(node) => node.note(&record),
+        }
+    }
+
+    fn forget_member(&mut self, name: &NodeName) {
+        let is_gone = self.nodes.get(name).is_some_and(|node| matches!(node.reach, Reach::Gone(_)));
+        if self.members.remove(name).is_some() && is_gone {
+            self.nodes.remove(name);
         }
     }
 
@@ -136,6 +190,16 @@ impl Directory {
     /// The nodes by name, also those that are gone.
     pub fn nodes(&self) -> impl Iterator<Item = (&Arc<NodeRecord>, Reach)> {
         self.nodes.values().map(|node| (&node.record, node.reach))
+    }
+
+    /// A node that belongs to the fleet.
+    pub fn member(&self, name: &NodeName) -> Option<&Arc<NodeRecord>> {
+        self.members.get(name)
+    }
+
+    /// The nodes that belong to the fleet.
+    pub fn members(&self) -> impl Iterator<Item = &Arc<NodeRecord>> {
+        self.members.values()
     }
 
     /// A node, if it was ever heard of.

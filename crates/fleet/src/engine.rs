@@ -48,6 +48,10 @@ pub enum Change {
     Node(Box<NodeRecord>, Revision),
     /// A node has left, or has not said for a lease that it is there.
     NodeGone(NodeName),
+    /// A node belongs to the fleet, whether it is there or not.
+    Member(Box<NodeRecord>),
+    /// A node belongs to the fleet no longer.
+    MemberGone(NodeName),
     /// A session is new or has changed.
     Session(Box<SessionRecord>, Revision),
     /// A session was removed.
@@ -83,6 +87,12 @@ pub trait Engine: Debug + Send + Sync {
         &'a self,
         name: &'a NodeName,
     ) -> Pending<'a, Result<Option<(NodeRecord, Revision)>, EngineError>>;
+
+    /// Notes that a node belongs to the fleet, in place of what was noted under its name before. Unlike its entry, that has no lease.
+    fn put_member<'a>(&'a self, node: &'a NodeRecord) -> Pending<'a, Result<(), EngineError>>;
+
+    /// Removes what was noted of a node, if anything was.
+    fn remove_member<'a>(&'a self, name: &'a NodeName) -> Pending<'a, Result<(), EngineError>>;
 
     /// Writes a session's entry. A claim is such a write, of an entry without an epoch: its revision is the epoch.
     fn put_session<'a>(

@@ -23,6 +23,13 @@ pub struct Memory {
     is_cut: AtomicBool,
     most_bytes: AtomicUsize,
     is_deaf: AtomicBool,
+    /// How long a write of a session or a piece takes.
+    write: Mutex<Duration>,
+    /// Entries of sessions and pieces that were written over this link.
+    entries: AtomicUsize,
+    pieces: AtomicUsize,
+    /// And the removal of a session.
+    removal: Mutex<Duration>,
     lease: Duration,
 }
 
@@ -30,6 +37,7 @@ pub struct Memory {
 struct State {
     revision: u64,
     nodes: BTreeMap<NodeName, Node>,
+    members: BTreeMap<NodeName, NodeRecord>,
     sessions: BTreeMap<SessionId, (SessionRecord, Revision)>,
     archive: BTreeMap<SessionId, Vec<Piece>>,
     watchers: Vec<mpsc::Sender<Change>>,
@@ -55,7 +63,10 @@ impl Memory {
 
     fn on(state: Arc<Mutex<State>>, lease: Duration) -> Self {
         let most_bytes = AtomicUsize::new(usize::MAX);
-        Self { state, is_cut: AtomicBool::new(false), most_bytes, is_deaf: AtomicBool::new(false), lease }
+        let [is_cut, is_deaf] = [const { AtomicBool::new(false) }; 2];
+        let [entries, pieces] = [const { AtomicUsize::new(0) }; 2];
+        let [write, removal] = [const { Mutex::new(Duration::ZERO) }; 2];
+        Self { state, is_cut, most_bytes, is_deaf, write, entries, pieces, removal, lease }
     }
 
     /// Takes no longer writes over this link from now on.
@@ -71,6 +82,21 @@ impl Memory {
     /// Answers no write of a session over this link, or answers them again.
     pub fn silence_sessions(&self, is_deaf: bool) {
         self.is_deaf.store(is_deaf, Ordering::Relaxed);
+    }
+
+    /// Takes so long for each write of a session and each piece over this link.
+    pub fn slow_writes(&self, write: Duration) {
+        *self.write.lock() = write;
+    }
+
+    /// How many entries of sessions, and how many pieces of the archive, were written over this link.
+    pub fn writes(&self) -> (usize, usize) {
+        (self.entries.load(Ordering::Relaxed), self.pieces.load(Ordering::Relaxed))
+    }
+
+    /// Takes so long for the removal of a session over this link.
+    pub fn slow_removals(&self, removal: Duration) {
+        *self.removal.lock() = removal;
     }
 
     fn with<'a, T: Send + 'a>(
@@ -166,12 +192,29 @@ impl Engine for Memory {
         self.with(move |state, _| Ok(state.nodes.get(name).map(|node| (node.record.clone(), node.revision))))
     }
 
+    fn put_member<'a>(&'a self, node: &'a NodeRecord) -> Pending<'a, Result<(), EngineError>> {
+        self.with(move |state, _| {
+            state.members.insert(node.name.clone(), node.clone());
+            state.tell(&Change::Member(Box::new(node.clone())));
+            Ok(())
+        })
+    }
+
+    fn remove_member<'a>(&'a self, name: &'a NodeName) -> Pending<'a, Result<(), EngineError>> {
+        self.with(move |state, _| {
+            if state.members.remove(name).is_some() {
+                state.tell(&Change::MemberGone(name.clone()));
+            }
+            Ok(())
+        })
+    }
+
     fn put_session<'a>(
         &'a self,
         session: &'a SessionRecord,
         expected: Expected,
     ) -> Pending<'a, Result<Revision, EngineError>> {
-        self.with(move |state, _| {
+        let write = self.with(move |state, _| {
             if self.is_deaf.load(Ordering::Relaxed) {
                 return Err(EngineError::Unavailable("it is slow".to_owned()));
             }
@@ -180,7 +223,13 @@ impl Engine for Memory {
             let revision = state.next();
             state.sessions.insert(session.session.clone(), (session.clone(), revision));
             state.tell(&Change::Session(Box::new(session.clone()), revision));
+            self.entries.fetch_add(1, Ordering::Relaxed);
             Ok(revision)
+        });
+        let takes = *self.write.lock();
+        Box::pin(async move {
+            tokio::time::sleep(takes).await;
+            write.await
         })
     }
 
@@ -189,13 +238,18 @@ impl Engine for Memory {
         session: &'a SessionId,
         expected: Revision,
     ) -> Pending<'a, Result<(), EngineError>> {
-        self.with(move |state, _| {
+        let removal = *self.removal.lock();
+        let removed = self.with(move |state, _| {
             let found = state.sessions.get(session).map(|(_, revision)| *revision);
             check(found, Expected::Unchanged(expected))?;
             state.sessions.remove(session);
             state.archive.remove(session);
             state.tell(&Change::SessionGone(session.clone()));
             Ok(())
+        });
+        Box::pin(async move {
+            tokio::time::sleep(removal).await;
+            removed.await
         })
     }
 
@@ -211,10 +265,11 @@ impl Engine for Memory {
             let (sender, changes) = mpsc::channel(WAITING);
             let nodes = state.nodes.values();
             let nodes = nodes.map(|node| Change::Node(Box::new(node.record.clone()), node.revision));
+            let members = state.members.values().map(|node| Change::Member(Box::new(node.clone())));
             let sessions = state.sessions.values();
             let sessions =
                 sessions.map(|(session, revision)| Change::Session(Box::new(session.clone()), *revision));
-            for change in nodes.chain(sessions).chain([Change::Complete]) {
+            for change in nodes.chain(members).chain(sessions).chain([Change::Complete]) {
                 sender.try_send(change).map_err(|_| EngineError::Refused("it has no room".to_owned()))?;
             }
             state.watchers.push(sender);
@@ -228,7 +283,7 @@ impl Engine for Memory {
         piece: &'a Piece,
         behind: Position,
     ) -> Pending<'a, Result<Position, EngineError>> {
-        self.with(move |state, _| {
+        let write = self.with(move |state, _| {
             self.check_length(piece.bytes.len())?;
             let pieces = state.archive.entry(session.clone()).or_default();
             if pieces.len() as u64 != behind.0 {
@@ -237,7 +292,13 @@ impl Engine for Memory {
                 return if is_repeated { Ok(Position(behind.0 + 1)) } else { Err(EngineError::Conflict) };
             }
             pieces.push(piece.clone());
+            self.pieces.fetch_add(1, Ordering::Relaxed);
             Ok(Position(pieces.len() as u64))
+        });
+        let takes = *self.write.lock();
+        Box::pin(async move {
+            tokio::time::sleep(takes).await;
+            write.await
         })
     }
 

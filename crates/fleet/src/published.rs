@@ -4,17 +4,21 @@
 //! of another owner is written over only where this node has the session and never gave it up: a session of policy `local` that is
 //! live here, or that was this node's in the directory before. What cannot be written holds up nothing else.
 
-use crate::archive::Position;
+mod filing;
+
+pub(crate) use filing::Unfiled;
+
 use crate::engine::{Expected, Revision, epoch_of};
 use crate::name::NodeName;
-use crate::record::{Creator, Epoch, NodeRecord, SessionRecord};
+use crate::record::{Creator, NodeRecord, SessionRecord};
 use acpd_record::{Partition, SessionId};
+use filing::Filed;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Entries that are handed out at a time: each is a copy of what REST says of a session.
-const BATCH: usize = 256;
+/// Entries that are handed out at a time, each a copy of what REST says of a session; and ended sessions to be added to the archive.
+pub(crate) const BATCH: usize = 256;
 /// Failures in a row after which a write waits: before that they may be the engine's.
 const FAILURES: u32 = 3;
 
@@ -104,33 +108,6 @@ impl Retries {
     }
 }
 
-/// What the archive has of a session, as far as this process knows.
-#[derive(Debug, Default)]
-struct Filed {
-    /// The last event that is there.
-    last: u64,
-    /// The last piece; None where that is still to be asked for.
-    behind: Option<Position>,
-    /// Why nothing can be added.
-    trouble: Option<String>,
-    /// Adding to it.
-    retries: Retries,
-}
-
-/// A session with events that are not in the archive.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Unfiled {
-    pub(crate) session: SessionId,
-    /// The claim by which this node owns it.
-    pub(crate) claim: Epoch,
-    /// The last event in the archive, as far as is known.
-    pub(crate) after: u64,
-    /// The last piece; None where that is to be asked for.
-    pub(crate) behind: Option<Position>,
-    /// The last event that there is.
-    pub(crate) seq: u64,
-}
-
 #[derive(Debug)]
 struct Entry {
     record: SessionRecord,
@@ -171,19 +148,17 @@ impl Published {
     pub(crate) fn is_told(&self) -> bool {
         let is_refused =
             |session: &SessionId| self.sessions.get(session).is_some_and(|own| own.retries.is_refused);
-        self.open.iter().all(is_refused) && self.unfiled(Duration::MAX).is_empty()
+        self.open.iter().all(is_refused) && self.unfiled(Duration::MAX, false).is_empty()
     }
 
     /// Whether the directory has an entry of each session, as far as it takes them.
     pub(crate) fn is_listed(&self) -> bool {
-        self.sessions
-            .values()
-            .all(|own| own.entry.is_some() || own.others.is_some() || own.retries.is_refused)
+        self.sessions.values().all(|own| !own.is_unlisted() || own.retries.is_refused)
     }
 
     /// Whether the directory's entry of a session is known here.
     pub(crate) fn knows_entry(&self, session: &SessionId) -> bool {
-        self.sessions.get(session).is_some_and(|own| own.entry.is_some() || own.others.is_some())
+        self.sessions.get(session).is_some_and(|own| !own.is_unlisted())
     }
 
     /// The directory has this of a session. What is older than what is known says nothing. Returns whether it names another owner of
@@ -254,17 +229,22 @@ impl Published {
         self.sessions.get_mut(session).is_some_and(|own| own.retries.refuse(now, pause))
     }
 
-    /// What is to be written at `now`, and what has to be there: a batch, of which what failed before is the last.
+    /// What is to be written at `now`, and what has to be there: a batch. In it sessions that have ended and were never listed come
+    /// behind all that others may wait for, and what failed before is the last.
     pub(crate) fn due(
         &mut self,
         me: &NodeRecord,
         now: Duration,
         heartbeat: Duration,
     ) -> Vec<(SessionRecord, Expected)> {
-        let (mut due, mut late) = (Vec::new(), Vec::new());
+        let (mut due, mut backlog, mut late) = (Vec::new(), Vec::new(), Vec::new());
         self.open.retain(|session| {
             let Some(own) = self.sessions.get(session).filter(|own| !own.is_given_up()) else { return false };
-            let batch = if own.retries.failed == 0 { &mut due } else { &mut late };
+            let batch = match own.retries.failed {
+                0 if own.row.ended && own.is_unlisted() => &mut backlog,
+                0 => &mut due,
+                _ => &mut late,
+            };
             if batch.len() >= BATCH || !own.retries.is_due(now) {
                 return true;
             }
@@ -293,6 +273,7 @@ impl Published {
                 }
             }
         });
+        due.extend(backlog);
         due.extend(late);
         due.truncate(BATCH);
         due
@@ -304,55 +285,6 @@ impl Published {
             record.epoch = Some(epoch_of(&record, revision));
             own.reclaimed = own.others.take().map(|_| at).or(own.reclaimed);
             (own.entry, own.retries) = (Some(Entry { record, revision, at }), Retries::default());
-        }
-    }
-
-    /// The own sessions of which the archive has less than there is, and to which something is to be added at `now`.
-    pub(crate) fn unfiled(&self, now: Duration) -> Vec<Unfiled> {
-        let unfiled = |own: &Own| {
-            let Filed { trouble, retries, .. } = &own.archive;
-            let is_due = trouble.is_none()
-                && if now == Duration::MAX { !retries.is_refused } else { retries.is_due(now) };
-            let entry = own.entry.as_ref().filter(|_| is_due)?;
-            let (session, claim, after) = (own.row.session.clone(), entry.record.epoch?, own.filed());
-            let behind = own.archive.behind;
-            (after < own.row.seq).then_some(Unfiled { session, claim, after, behind, seq: own.row.seq })
-        };
-        self.sessions.values().filter_map(unfiled).collect()
-    }
-
-    /// The archive has a session up to an event, of which the piece is there.
-    pub(crate) fn filed(&mut self, session: &SessionId, last: u64, behind: Position) {
-        if let Some(own) = self.sessions.get_mut(session) {
-            // What is behind another event may be taken.
-            let retries = match own.archive.last < last {
-                true => Retries::default(),
-                false => std::mem::take(&mut own.archive.retries),
-            };
-            own.archive = Filed { last, behind: Some(behind), trouble: None, retries };
-            self.open.insert(session.clone());
-        }
-    }
-
-    /// Nothing was added to the archive of a session, or it may not have been: what is there is to be asked for.
-    pub(crate) fn doubt(&mut self, session: &SessionId, now: Duration, pause: Duration) {
-        if let Some(own) = self.sessions.get_mut(session) {
-            own.archive.behind = None;
-            own.archive.retries.fail(now, pause);
-        }
-    }
-
-    /// The engine does not take what is to be added to the archive of a session. Returns whether it is the first time.
-    pub(crate) fn refused_piece(&mut self, session: &SessionId, now: Duration, pause: Duration) -> bool {
-        let Some(own) = self.sessions.get_mut(session) else { return false };
-        own.archive.behind = None;
-        own.archive.retries.refuse(now, pause)
-    }
-
-    /// Nothing can be added to the archive of a session, until its owner is another one.
-    pub(crate) fn cannot_file(&mut self, session: &SessionId, why: String) {
-        if let Some(own) = self.sessions.get_mut(session) {
-            own.archive.trouble = Some(why);
         }
     }
 
@@ -375,12 +307,6 @@ impl Published {
         self.sessions.remove(session);
     }
 
-    /// How many events are not in the archive.
-    pub(crate) fn lag(&self) -> u64 {
-        let own = self.sessions.values().filter(|own| !own.is_given_up());
-        own.map(|own| own.row.seq.saturating_sub(own.filed())).sum()
-    }
-
     /// Only these sessions are there; the entries of others, which are to be removed.
     pub(crate) fn only(&mut self, there: &BTreeSet<SessionId>) -> Vec<(SessionId, Revision)> {
         let gone: Vec<_> =
@@ -397,6 +323,11 @@ impl Own {
     fn new(row: Row) -> Self {
         let (archive, retries) = Default::default();
         Self { row, entry: None, others: None, archive, retries, reclaimed: None }
+    }
+
+    /// Whether the directory has no entry of it, as far as is known.
+    fn is_unlisted(&self) -> bool {
+        self.entry.is_none() && self.others.is_none()
     }
 
     /// Whether no other node may take it up.
@@ -426,12 +357,6 @@ impl Own {
             (record.epoch, record.archived) = (entry.record.epoch, self.filed());
         }
         record
-    }
-
-    /// The last event that is in the archive.
-    fn filed(&self) -> u64 {
-        let told = self.entry.as_ref().map_or(0, |entry| entry.record.archived);
-        self.archive.last.max(told)
     }
 }
 

@@ -58,6 +58,13 @@ async fn a_watch_tells_all() {
     battery::a_watch_tells_all(&one, &other).await;
 }
 
+// contract 7.3: a node belongs to the fleet until it is removed, as it was noted last, whether it is there or not
+#[tokio::test]
+async fn a_member_stays() {
+    let (one, other) = links();
+    battery::a_member_stays(&one, &other).await;
+}
+
 // design fleet, nodes: an entry that is not renewed leaves by its lease
 #[tokio::test(start_paused = true)]
 async fn a_node_that_says_nothing_is_gone() {

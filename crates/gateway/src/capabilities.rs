@@ -9,9 +9,11 @@ mod offered;
 pub(crate) use declared::{ClientInfo, InitializeParams};
 pub(crate) use offered::{initialize_result, watcher_result};
 
+use crate::forms::of_clients;
+use acpd_eventlog::FormKind;
 use acpd_host::ViewerInfo;
 use acpd_record::ConnectionId;
-use acpd_wire::{Member, Scan, UpdateKind, member, span_of, splice};
+use acpd_wire::{Member, UpdateKind, member, scan, span_of, splice};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -80,6 +82,18 @@ impl ClientCapabilities {
         self.comes_back
     }
 
+    /// The form in which a client with these is shown what is shown to all such clients alike.
+    pub(crate) fn form(&self) -> FormKind {
+        of_clients([
+            self.notices,
+            self.compaction,
+            self.boolean_options,
+            self.knows_terminals(),
+            self.watches_terminals(),
+            self.cursors,
+        ])
+    }
+
     /// What a session has to know of a client with these.
     pub(crate) fn viewer_info(&self, connection: &ConnectionId) -> ViewerInfo {
         ViewerInfo {
@@ -92,15 +106,15 @@ impl ClientCapabilities {
         }
     }
 
-    /// The line of an update as this client may see it: as it is, changed, or not at all.
-    pub(crate) fn filter_update<'a>(&self, update: &Scan<'a>) -> Option<Cow<'a, [u8]>> {
-        match update.kind() {
+    /// The line of an update of a kind as this client may see it: as it is, changed, or not at all.
+    pub(crate) fn filter_update<'a>(&self, kind: UpdateKind, line: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+        match kind {
             UpdateKind::Notice if !self.notices => None,
             UpdateKind::CompactionUpdate | UpdateKind::CompactionSummaryChunk if !self.compaction => None,
             UpdateKind::ConfigOptionUpdate => {
-                Some(self.filter_options(update.line(), || update.value(Member::Update)))
+                Some(self.filter_options(line, || scan(line).ok()?.value(Member::Update)))
             }
-            _ => Some(Cow::Borrowed(update.line())),
+            _ => Some(Cow::Borrowed(line)),
         }
     }
 
@@ -141,7 +155,6 @@ fn without_boolean_options(message: &[u8], holder: &RawValue) -> Option<Vec<u8>>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use acpd_wire::scan;
 
     fn line(update: &str) -> String {
         format!(
@@ -149,8 +162,13 @@ mod tests {
         )
     }
 
+    fn filtered<'a>(client: &ClientCapabilities, line: &'a str) -> Option<Cow<'a, [u8]>> {
+        let kind = scan(line.as_bytes()).expect("JSON").kind();
+        client.filter_update(kind, line.as_bytes())
+    }
+
     fn passes(client: &ClientCapabilities, update: &str) -> bool {
-        client.filter_update(&scan(line(update).as_bytes()).expect("JSON")).is_some()
+        filtered(client, &line(update)).is_some()
     }
 
     fn full() -> ClientCapabilities {
@@ -198,10 +216,10 @@ mod tests {
         let options = line(&format!(
             r#"{{"configOptions":[{option}],"x":"{long}","sessionUpdate":"config_option_update"}}"#
         ));
-        let seen = bare.filter_update(&scan(options.as_bytes()).expect("JSON")).expect("it passes");
+        let seen = filtered(&bare, &options).expect("it passes");
         assert_eq!(seen, options.replace(option, "").as_bytes());
         let without = options.replace("bool", "");
-        let seen = bare.filter_update(&scan(without.as_bytes()).expect("JSON")).expect("it passes");
+        let seen = filtered(&bare, &without).expect("it passes");
         assert!(matches!(seen, Cow::Borrowed(_)), "nothing to leave out");
     }
 
@@ -212,10 +230,9 @@ mod tests {
         let update = line(
             r#"{"sessionUpdate":"config_option_update","configOptions":[{"id":"a","type":"boolean"},{"id":"b","type":"select"}]}"#,
         );
-        let scanned = scan(update.as_bytes()).expect("JSON");
-        let seen = bare.filter_update(&scanned).expect("it passes");
+        let seen = filtered(&bare, &update).expect("it passes");
         assert_eq!(seen, update.replace(r#"{"id":"a","type":"boolean"},"#, "").as_bytes());
-        assert_eq!(full().filter_update(&scanned).expect("it passes"), update.as_bytes());
+        assert_eq!(filtered(&full(), &update).expect("it passes"), update.as_bytes());
         let result = br#"{"sessionId":"s","configOptions":[{"id":"a","type":"boolean"}]}"#;
         assert_eq!(bare.filter_result(result).as_ref(), br#"{"sessionId":"s","configOptions":[]}"#);
         assert_eq!(full().filter_result(result).as_ref(), result);

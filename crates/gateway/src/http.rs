@@ -20,6 +20,7 @@ mod listen;
 mod local_peer;
 mod metrics;
 mod pages;
+mod parameters;
 mod problem;
 mod pulse;
 mod rest;
@@ -179,6 +180,8 @@ impl HttpServer {
         }
     }
 
+    // The layers of a tuple, of which the first is the outermost, are one to axum, which copies all below each of them for
+    // each request.
     fn router(&self) -> Router {
         let shared = &self.shared;
         let guarded = acp::routes(Acp::open(Arc::clone(shared)))
@@ -188,18 +191,22 @@ impl HttpServer {
                 Problem::new(StatusCode::NOT_FOUND, Kind::NotFound, "there is nothing at this path")
             })
             .method_not_allowed_fallback(not_allowed)
-            .layer(middleware::from_fn_with_state(Arc::clone(shared), forwarding::forward))
-            .layer(middleware::from_fn_with_state(Arc::clone(shared), event_socket::upgrade))
-            .layer(middleware::from_fn_with_state(Arc::clone(shared), guard::check_token));
+            .layer((
+                middleware::from_fn_with_state(Arc::clone(shared), guard::check_token),
+                middleware::from_fn_with_state(Arc::clone(shared), event_socket::upgrade),
+                middleware::from_fn_with_state(Arc::clone(shared), forwarding::forward),
+            ));
         rest::open_routes()
             .method_not_allowed_fallback(not_allowed)
             .with_state(Arc::clone(shared))
             .merge(guarded.with_state(Arc::clone(shared)))
-            .layer(middleware::from_fn_with_state(Arc::clone(shared), pages::show))
-            .layer(cors(Arc::clone(shared)))
-            .layer(middleware::from_fn_with_state(Arc::clone(shared), guard::check_place))
-            .layer(middleware::from_fn(problem::answer_panics))
-            .layer(middleware::from_fn_with_state(Arc::clone(shared), journal::observe))
+            .layer((
+                middleware::from_fn_with_state(Arc::clone(shared), journal::observe),
+                middleware::from_fn(problem::answer_panics),
+                middleware::from_fn_with_state(Arc::clone(shared), guard::check_place),
+                cors(Arc::clone(shared)),
+                middleware::from_fn_with_state(Arc::clone(shared), pages::show),
+            ))
     }
 }
 

@@ -13,6 +13,7 @@ mod capabilities;
 mod connection;
 mod farewell;
 mod fleet;
+mod forms;
 mod http;
 mod identity;
 mod limits;

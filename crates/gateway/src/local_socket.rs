@@ -64,17 +64,26 @@ pub fn local_holder(state_dir: &Path) -> Option<u32> {
     let text = read_regular(&path, PID_BYTES).ok()?;
     let pid: u32 = std::str::from_utf8(&text).ok()?.trim().parse().ok()?;
     let inode = path.metadata().ok()?.ino();
-    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    let all_locks = std::fs::read_to_string("/proc/locks").ok()?;
     // The number of a process that was killed stays in the file.
-    holds_lock(&locks, pid, inode).then_some(pid)
+    let holds = holds_lock(&all_locks, pid, inode) || locks_of(pid).any(|told| holds_lock(&told, pid, inode));
+    holds.then_some(pid)
 }
 
-/// Whether a process has a whole file locked, by proc_locks(5). The device is not compared: on some file systems it is
-/// another one than the file's.
+/// What is told of each descriptor of a process, with its locks. The list of all locks comes in pieces, and misses some
+/// when processes take and release others meanwhile. Nothing where the process is another user's.
+fn locks_of(pid: u32) -> impl Iterator<Item = String> {
+    let descriptors = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten();
+    descriptors.filter_map(|descriptor| std::fs::read_to_string(descriptor.path()).ok())
+}
+
+/// Whether a process has a whole file locked, by proc_locks(5) or proc_pid_fdinfo(5). The device is not compared: on some
+/// file systems it is another one than the file's.
 fn holds_lock(locks: &str, pid: u32, inode: u64) -> bool {
     let (pid, inode) = (pid.to_string(), inode.to_string());
     locks.lines().any(|line| {
-        let words: Vec<&str> = line.split_whitespace().collect();
+        let words = line.strip_prefix("lock:").unwrap_or(line).split_whitespace();
+        let words: Vec<&str> = words.collect();
         let [_, "FLOCK", _, _, holder, file, ..] = words[..] else { return false };
         holder == pid && file.rsplit(':').next() == Some(inode.as_str())
     })
@@ -303,6 +312,7 @@ mod tests {
             "1: FLOCK  ADVISORY  WRITE 42 fe:00:7 0 EOF\n1: -> FLOCK  ADVISORY  WRITE 43 fe:00:8 0 EOF\n";
         for (locks, holds) in [
             (held, true),
+            ("pos:\t0\nflags:\t02100000\nlock:\t1: FLOCK  ADVISORY  WRITE 42 fe:00:7 0 EOF\n", true),
             ("9: POSIX  ADVISORY  WRITE 42 fe:00:7 0 EOF", false),
             ("9: FLOCK  ADVISORY  WRITE 41 fe:00:7 0 EOF", false),
             ("9: FLOCK  ADVISORY  WRITE 42 fe:00:17 0 EOF", false),

@@ -7,6 +7,7 @@
 //! connection lets go of it. [`ViewerCore`] decides; this shell has the cursor, the queue and the outbox, and performs.
 
 mod addressing;
+mod alike;
 mod core;
 mod effects;
 mod handle;
@@ -77,7 +78,8 @@ impl Viewer {
     ) -> (ViewerHandle, Self) {
         let info = client.viewer_info(&via);
         let page = Page::new(id, via, client, questions, &attachment.shown());
-        let (Source { live, cursor }, joining) = attachment.split();
+        let (Source { live, mut cursor }, joining) = attachment.split();
+        cursor.share_forms(client.form());
         let guard = live.as_ref().map(|live| live.add_viewer(info.clone()));
         let (handle, queue, told) = queue();
         let viewer = Self {
@@ -129,7 +131,7 @@ impl Viewer {
             };
             match event {
                 // In boxes of their own, here and below: a viewer that waits need not have the room for what it does.
-                Event::Log(Ok(Some(block))) => Box::pin(self.write_block(&block)).await?,
+                Event::Log(Ok(Some(block))) => Box::pin(self.write_blocks(block)).await?,
                 Event::Log(ended) => Box::pin(self.log_ended(ended)).await?,
                 Event::Removed => {
                     self.presence = None;
@@ -170,16 +172,36 @@ impl Viewer {
         self.perform(&mut effects).await
     }
 
-    async fn write_block(&mut self, block: &Block) -> Result<(), ClientGone> {
+    /// Writes a block and those that have come meanwhile, so that the transport gets their lines together.
+    async fn write_blocks(&mut self, block: Block) -> Result<(), ClientGone> {
         let mut effects = Effects::with_room(block.bytes().min(2 * PIECE));
-        self.take_answers(&mut effects);
-        for event in block.events() {
-            self.core.handle(Input::Event(event), false, &mut effects);
+        let (mut next, mut taken) = (Some(block), 0);
+        while let Some(block) = next {
+            taken += block.bytes();
+            self.take_answers(&mut effects);
+            if let Some(lines) = self.shared_lines(&block) {
+                self.core.handle(Input::Alike { last: block.last(), lines }, false, &mut effects);
+                self.perform(&mut effects).await?;
+            } else {
+                for event in block.events() {
+                    self.core.handle(Input::Event(event), false, &mut effects);
+                    self.perform(&mut effects).await?;
+                }
+            }
+            self.core.handle(Input::BlockRead, self.queue.is_idle(), &mut effects);
             self.perform(&mut effects).await?;
+            let goes_on = taken < PIECE && self.core.reads();
+            next = self.cursor.as_mut().filter(|_| goes_on).and_then(Cursor::try_next);
         }
-        self.core.handle(Input::BlockRead, self.queue.is_idle(), &mut effects);
         effects.flush();
         self.perform(&mut effects).await
+    }
+
+    /// The lines of a block, made once for all viewers of equal capabilities, if there are others and it is the same for all.
+    fn shared_lines(&mut self, block: &Block) -> Option<Bytes> {
+        let Self { core, cursor, .. } = self;
+        let cursor = cursor.as_ref().filter(|_| core.shows_alike(block.first(), block.last()))?;
+        cursor.shared_form(block, || core.alike().write_block(block))?.first().cloned()
     }
 
     async fn log_ended(&mut self, how: Result<Option<Block>, CursorError>) -> Result<(), ClientGone> {
@@ -248,7 +270,8 @@ impl Viewer {
         self.guard = live.as_ref().map(|live| live.add_viewer(self.info.clone()));
         self.live = live;
         if opens_cursor {
-            self.cursor = Some(cursor);
+            let form = self.core.alike().client().form();
+            self.cursor.insert(cursor).share_forms(form);
         }
     }
 }

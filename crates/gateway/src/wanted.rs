@@ -72,7 +72,7 @@ impl Given {
         };
         match params.is_empty() {
             true => Ok(Self::default()),
-            false => serde_json::from_slice(params).map_err(refused),
+            false => acpd_wire::read(params).map_err(refused),
         }
     }
 

@@ -322,7 +322,7 @@ impl Host {
         params: &[u8],
         refused: String,
     ) -> Result<Restored, Refusal> {
-        let mut params: Map<String, Value> = serde_json::from_slice(params).unwrap_or_default();
+        let mut params: Map<String, Value> = acpd_wire::read(params).unwrap_or_default();
         params.remove("sessionId");
         let params = serde_json::to_vec(&params).expect("it is JSON");
         let method = method::SESSION_NEW;

@@ -175,7 +175,7 @@ impl Host {
         let agents = self.agents();
         match place.spare.filter(|agent| agents.still_offers(agent) && agents.serves(agent, policy)) {
             Some(agent) => Ok(agent),
-            None => agents.connect_for(&place.agent, place.cwd.as_deref(), policy).await,
+            None => agents.connect(&place.agent, place.cwd.as_deref(), policy).await,
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::chain::chain;
 use crate::host::Host;
 use crate::host_file::HostFileError;
 use crate::metrics;
-use acpd_eventlog::{ForeignLock, WriteError};
+use acpd_eventlog::WriteError;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,15 +46,6 @@ pub enum Unready {
         /// What is wrong with its file there.
         #[source]
         source: Arc<HostFileError>,
-    },
-    /// Another process keeps the log from being written. Nothing is lost: what is to be recorded waits.
-    #[error(
-        "another process{} holds the event log's lock; what is to be recorded waits until it lets go",
-        pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default()
-    )]
-    Locked {
-        /// That process, where the operating system tells.
-        pid: Option<u32>,
     },
     /// It is not known whether anything can be recorded.
     #[error("the event log did not answer within {} ms", after.as_millis())]
@@ -111,14 +102,9 @@ impl Host {
             return result.clone();
         }
         let log = &self.shared.store.log;
-        let locked = || log.foreign_lock().map(|ForeignLock { pid, .. }| Unready::Locked { pid });
-        let result = match locked() {
-            // Each question would wait for the lock as well.
-            Some(locked) => Err(locked),
-            None => match tokio::time::timeout(WITHIN, log.check()).await {
-                Ok(written) => written.map_err(Unready::from).and_then(|()| self.can_work()),
-                Err(_) => Err(locked().unwrap_or(Unready::Silent { after: WITHIN })),
-            },
+        let result = match tokio::time::timeout(WITHIN, log.check()).await {
+            Ok(written) => written.map_err(Unready::from).and_then(|()| self.can_work()),
+            Err(_) => Err(Unready::Silent { after: WITHIN }),
         };
         *checked = Some((Instant::now(), result.clone()));
         result

@@ -106,7 +106,13 @@ impl Host {
 
     /// How many sessions are live here that were created under this token, or under none.
     pub fn live_sessions_of(&self, token: Option<&Arc<str>>) -> usize {
-        self.shared.sessions.live.all().iter().filter(|session| session.created_by() == token).count()
+        self.shared
+            .sessions
+            .live
+            .all()
+            .iter()
+            .filter(|session| session.created_by() == token && session.ended_with().is_none())
+            .count()
     }
 
     /// The error for a session that another process has (contract 6), or whose agent waits for the next one (contract 7.3).
@@ -187,7 +193,8 @@ impl Host {
             Err(error) => return Err(error),
         }
         let _no_attempt = self.shared.sessions.attempts.stop(id).await;
-        match self.shared.store.log.delete(id.as_str()).await {
+        let store = &self.shared.store;
+        match store.log.delete(id.as_str(), store.host_file.id()).await {
             Ok(()) => {
                 journal::session_deleted(id, client);
                 Ok(())

@@ -26,7 +26,20 @@ pub enum ExportForm {
     #[default]
     Jsonl,
     /// What was said, for people.
-    Markdown,
+    Markdown {
+        /// Whether it has what tool calls changed, and what they and terminals wrote.
+        details: bool,
+    },
+}
+
+impl ExportForm {
+    /// The same with details; None where it has none.
+    pub fn with_details(self) -> Option<Self> {
+        match self {
+            Self::Jsonl => None,
+            Self::Markdown { .. } => Some(Self::Markdown { details: true }),
+        }
+    }
 }
 
 /// A session on its way out.
@@ -108,7 +121,7 @@ impl SessionExport {
     fn new(head: ExportHead, last: u64, blocks: Blocks, form: ExportForm) -> Self {
         let (until, markdown) = match form {
             ExportForm::Jsonl => (head.events, None),
-            ExportForm::Markdown => (last, Some(Box::default())),
+            ExportForm::Markdown { details } => (last, Some(Box::new(Markdown::new(details)))),
         };
         Self { id: head.session_id.clone(), former: None, head: Some(head), blocks, until, markdown }
     }

@@ -219,7 +219,7 @@ impl Host {
             ..IndexUpdate::default()
         };
         let forgotten = match appender.append_final(Batch::index_only(released)).await {
-            Ok(_) => self.shared.store.log.delete(&id).await,
+            Ok(_) => self.shared.store.log.delete(&id, self.shared.store.host_file.id()).await,
             Err(error) => Err(error),
         };
         if let Err(error) = forgotten {

@@ -1,7 +1,8 @@
 //! The host: creates sessions, ends everything.
 
-use crate::agent::{AgentFinder, AgentStarter, Agents, MethodMemory};
+use crate::agent::{AgentFinder, AgentHandle, AgentStarter, Agents, MethodMemory};
 use crate::continuity::Continuity;
+use crate::error::HostError;
 use crate::fleet_part::{Beginnings, FleetPart};
 use crate::host_file::HostFile;
 use crate::recovery::Recovery;
@@ -98,6 +99,15 @@ impl Host {
         &self.shared.agents
     }
 
+    /// An initialized process of an agent, for a session that names no policy: one that was kept ready or is started, in `cwd` or
+    /// where acpd runs, or the one that such sessions share.
+    ///
+    /// # Errors
+    /// When there is no such agent, or it does not start.
+    pub async fn connect(&self, agent: &str, cwd: Option<&Path>) -> Result<AgentHandle, HostError> {
+        self.shared.agents.connect(agent, cwd, self.shared.fleet.default_policy()).await
+    }
+
     /// The scope in which connections run their tasks.
     pub fn scope(&self) -> &TaskScope {
         &self.shared.scope
@@ -111,7 +121,6 @@ impl Host {
     /// It is a node of a fleet, in which sessions that say nothing of it have this policy; with why no other node can take sessions up,
     /// if none can.
     pub fn in_fleet(&self, default: Partition, no_failover: Option<String>) {
-        self.shared.agents.set_default_policy(default);
         self.shared.fleet.set(default, no_failover);
     }
 
@@ -174,7 +183,6 @@ impl Host {
     /// Ends every session and every agent in good order and closes the log. Bounded by the stop ladder.
     pub async fn shutdown(self, initiator: &str) {
         self.close();
-        self.shared.store.log.bound_waits();
         end_all(self.shared.sessions.live.all(), initiator).await;
         self.shared.scope.token().cancel();
     }
@@ -196,9 +204,8 @@ impl Host {
         live.iter().any(|session| session.ended_with().is_none() && session.agent().outlives_host())
     }
 
-    /// Has what ends end soon: kills every agent, and waits for no lock of another process without end.
+    /// Has what ends end soon: kills every agent.
     pub fn hasten(&self) {
-        self.shared.store.log.bound_waits();
         self.shared.agents.kill_all();
     }
 

@@ -147,6 +147,14 @@ impl RunJournal {
         journal
     }
 
+    /// The run goes on with a turn that began at `began_ms`, in milliseconds since 1970, under the host before.
+    pub(crate) fn turn_goes_on(&mut self, began_ms: i64, now_ms: i64) {
+        let went_on =
+            Duration::from_millis(u64::try_from(now_ms.saturating_sub(began_ms)).unwrap_or_default());
+        // The clock of this machine may have been set meanwhile.
+        self.turn_began = self.began.checked_sub(went_on).unwrap_or(self.began);
+    }
+
     /// What the session's core has to say.
     pub(crate) fn note(&mut self, note: Note) {
         match note {

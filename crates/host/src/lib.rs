@@ -1,6 +1,6 @@
 //! The sessions of acpd.
 //!
-//! A [`Host`] starts agents ([`Agents::connect`]), creates sessions on them ([`Host::new_session`]) and ends both.
+//! A [`Host`] starts agents ([`Host::connect`]), creates sessions on them ([`Host::new_session`]) and ends both.
 //! Each agent process has one task that speaks JSON-RPC with it; each session has one task that decides what
 //! happens in it and is the only writer of its event log. Commands come in through handles; facts go to the log,
 //! where every viewer reads them by sequence number.
@@ -38,6 +38,7 @@ mod import;
 mod journal;
 mod keyed_locks;
 mod known_by;
+mod line_diff;
 mod listed;
 mod listing;
 mod metrics;
@@ -100,6 +101,7 @@ pub use host_file::{HostFile, HostFileError, KEEPERS};
 pub use ids::fresh_id;
 pub use import::{ImportError, SessionImport};
 pub use known_by::is_known_by;
+pub use line_diff::{LineChange, line_changes};
 pub use listed::{Matching, SessionBrief};
 pub use listing::{AgentSummary, Metadata, SessionInfo, SessionState, SessionSummary};
 pub use metrics::{describe_metrics, names as metric_names};

@@ -165,6 +165,10 @@ impl SessionSummary {
     /// As in a list (contract 7.3).
     pub(crate) fn without_stderr(mut self) -> Self {
         self.termination = self.termination.map(|info| {
+            // Most records have none: there is no such name in their text.
+            if !info.get().contains("\"stderr\"") {
+                return info;
+            }
             let mut members: Map<String, Value> = serde_json::from_str(info.get()).unwrap_or_default();
             // Whether there is some does not matter here.
             match members.remove("stderr") {

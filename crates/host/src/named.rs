@@ -19,8 +19,10 @@ pub(crate) struct NamedSession {
 impl NamedSession {
     /// The session that an agent names in its answer to `method`.
     pub(crate) fn read(method: &str, answer: &[u8]) -> Result<Self, HostError> {
-        let bad =
-            || HostError::BadAnswer { method: method.to_owned(), detail: "it names no sessionId".to_owned() };
+        let bad = || HostError::BadAnswer {
+            method: method.to_owned(),
+            detail: "it names no sessionId, or two".to_owned(),
+        };
         let result: &RawValue = acp::view(answer).ok_or_else(bad)?;
         let raw = member(result, "sessionId").ok_or_else(bad)?;
         let native = NativeSessionId::of_json(raw.get()).ok_or_else(bad)?;

@@ -129,7 +129,8 @@ impl Host {
     async fn remove(&self, session: &Prunable, client: &str) -> Result<bool, HostError> {
         let Some(id) = SessionId::parse(&session.session_id) else { return Ok(false) };
         let Some(_no_attempt) = self.shared.sessions.attempts.none(&id) else { return Ok(false) };
-        let removed = self.shared.store.log.delete_ended(id.as_str(), session.seen).await?;
+        let store = &self.shared.store;
+        let removed = store.log.delete_ended(id.as_str(), store.host_file.id(), session.seen).await?;
         if removed {
             journal::session_deleted(&id, client);
             metrics::pruned(session.bytes);

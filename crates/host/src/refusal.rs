@@ -27,7 +27,7 @@ pub(crate) struct AgentError {
 impl AgentError {
     /// Reads an error object.
     pub(crate) fn read(error: &[u8]) -> Self {
-        serde_json::from_slice(error).unwrap_or_default()
+        acpd_wire::read(error).unwrap_or_default()
     }
 
     /// The agent has not this method.
@@ -73,7 +73,7 @@ pub fn without_login_command<'a>(message: &'a str, agent: &str) -> &'a str {
 /// An error of an agent as it is told to clients: where it wants a login, its message says the command as well.
 pub(crate) fn with_login_command(error: Bytes, agent: &str) -> Bytes {
     let read = AgentError::read(&error);
-    let whole = serde_json::from_slice::<Map<String, Value>>(&error);
+    let whole = acpd_wire::read::<Map<String, Value>>(&error);
     let (true, Ok(mut told)) = (read.wants_login(), whole) else { return error };
     let message = read.message.as_deref().map(str::trim).filter(|message| !message.is_empty());
     let message = message.unwrap_or("the agent wants a login").trim_end_matches('.');
@@ -84,7 +84,7 @@ pub(crate) fn with_login_command(error: Bytes, agent: &str) -> Bytes {
 /// What is said in words in the data of an error, which may be JSON in a string.
 fn words(data: &Value) -> Option<String> {
     match data {
-        Value::String(text) => match serde_json::from_str::<Value>(text) {
+        Value::String(text) => match acpd_wire::read::<Value>(text.as_bytes()) {
             Ok(inner @ Value::Object(_)) => words(&inner),
             _ => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
         },
@@ -109,7 +109,7 @@ pub(crate) fn advising(error: &Bytes, advice: &str) -> Bytes {
 
 /// An error of an agent's with `id` wherever it names the session by its own id: clients know no other.
 pub(crate) fn under_own_id(error: &Bytes, native: &str, id: &str) -> Bytes {
-    let mut value: Value = serde_json::from_slice(error).unwrap_or_default();
+    let mut value = acpd_wire::value(error);
     match rename(&mut value, native, id) {
         true => value.to_string().into(),
         false => error.clone(),

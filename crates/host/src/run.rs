@@ -120,12 +120,15 @@ impl Host {
         let setup = FilesSpec::of_session(&run.setup, spec.files.clone());
         let about = about(id, &run, (began_after, permission_mode), &setup);
         let doubts = self.shared.store.check_cache.doubts.clone();
-        let journal = span.in_scope(|| RunJournal::started(agent, doubts));
+        let (mut journal, now) = (span.in_scope(|| RunJournal::started(agent, doubts)), Performer::now());
+        if let Some(began_ms) = run.projection.turn_began_ms() {
+            journal.turn_goes_on(began_ms, now.ms);
+        }
         let past =
             sifts.then(|| Box::new(Past::new(self.shared.store.log.clone(), id.to_string(), began_after)));
         let viewers = Viewers::default();
         let facts = RunFacts { after_turn, ..facts_of(id, agent, run.native, permission_mode, &setup) };
-        let (handover, now) = (Handover::new(run.transcript), Performer::now());
+        let handover = Handover::new(run.transcript);
         let mut core = SessionCore::new(facts, *run.projection, run.meta, viewers.clone(), handover, now);
         core.heard(run.position);
         let services = self.services_of(id, &spec.name, setup).await;

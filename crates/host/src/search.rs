@@ -18,11 +18,15 @@ use acpd_eventlog::{Hit, Place, SearchQuery, SearchText};
 use acpd_record::{SessionId, SessionMeta};
 use serde::Serialize;
 use snippet::snippet;
+use std::time::Duration;
 use turns::{Said, Turns};
 
 /// What is read of a turn at most to show it, in bytes of its events. What was said behind that is not indexed, unless it
 /// is short among long output of tools.
 const READ_BYTES: usize = 8 * 1024 * 1024;
+
+/// How long a search waits for turns that have ended to be indexed; one that does without them says so.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A turn in which all the words stand.
 #[derive(Clone, Debug, Serialize)]
@@ -68,13 +72,15 @@ impl SessionStore {
             return Err(HostError::SearchOff);
         }
         let text = query.text.clone();
+        // What was said before is found, though it is indexed a moment later.
+        let is_indexed = tokio::time::timeout(PATIENCE, self.unsearched.indexed()).await;
         let found = self.log.search(query).await.map_err(|error| store::unreadable(&error))?;
         let incomplete = self.log.unindexed(None, 1).await.map_err(|error| store::unreadable(&error))?;
         let mut hits = Vec::with_capacity(found.len());
         for hit in found {
             hits.push(self.shown(hit, &text).await);
         }
-        Ok(Findings { hits, incomplete: !incomplete.is_empty() })
+        Ok(Findings { hits, incomplete: !incomplete.is_empty() || !is_indexed.unwrap_or(false) })
     }
 
     async fn shown(&self, hit: Hit, text: &SearchText) -> SearchHit {

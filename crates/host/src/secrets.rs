@@ -5,7 +5,6 @@
 //! recognised, and neither is a secret whose name does not say so.
 
 use acpd_supervisor::{ExitReport, StderrExcerpt};
-use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -44,7 +43,7 @@ impl Secrets {
 
     /// Those in the parameters of a session: `env` and `headers` of its MCP servers.
     pub(crate) fn of_session(params: &[u8]) -> Self {
-        let params: Value = serde_json::from_slice(params).unwrap_or_default();
+        let params = acpd_wire::value(params);
         let servers = params["mcpServers"].as_array().into_iter().flatten();
         let lists = servers.flat_map(|server| [&server["env"], &server["headers"]]);
         let mut secrets = Self::default();

@@ -37,7 +37,8 @@ impl Host {
             let copy = fresh_session_id();
             let renamed = renamed(SessionMeta::read(&row.info), id, (&copy, by), clock::now_ms());
             // Else it was taken up a moment before, here or in another process, and is ended again.
-            if !self.is_live(id) && store.log.rename(id.as_str(), seen, renamed).await? {
+            if !self.is_live(id) && store.log.rename(id.as_str(), store.host_file.id(), seen, renamed).await?
+            {
                 store.unsearched.note(&copy, row.last_seq);
                 journal::set_aside(id, &copy, by);
                 return Ok(copy);

@@ -116,7 +116,7 @@ fn own_member(params: &[u8], name: &str) -> Option<serde_json::Value> {
         #[serde(default, rename = "_meta")]
         meta: Option<serde_json::Map<String, serde_json::Value>>,
     }
-    let params: Params = acp::view(params).unwrap_or_default();
+    let params: Params = acpd_wire::read(params).unwrap_or_default();
     params.meta.as_ref().and_then(|meta| meta.get(acp::META)?.get(name)).cloned()
 }
 

@@ -27,6 +27,10 @@ pub(crate) struct ToolCall<'a> {
     pub(crate) raw_input: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(crate) locations: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) content: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) raw_output: Option<&'a RawValue>,
 }
 
 /// A content block.

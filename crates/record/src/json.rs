@@ -26,9 +26,10 @@ impl Json {
         &self.0
     }
 
-    /// The same value without white space between its parts; `None` for what is nested too deeply to read.
+    /// The same value without white space between its parts, in the form that every reader takes
+    /// ([`acpd_wire::readable`]); `None` for what cannot be read so.
     pub fn compact(raw: &RawValue) -> Option<Self> {
-        serde_json::from_str(raw.get()).ok()
+        acpd_wire::read(raw.get().as_bytes()).ok()
     }
 
     /// Whether it is the same value, however it is written.
@@ -37,7 +38,7 @@ impl Json {
     }
 
     pub(crate) fn value(&self) -> Value {
-        serde_json::from_str(self.get()).unwrap_or_default()
+        acpd_wire::value(self.get().as_bytes())
     }
 }
 
@@ -92,6 +93,27 @@ where
     T: DeserializeOwned + Default,
 {
     Ok(serde_json::from_value(Value::deserialize(deserializer)?).unwrap_or_default())
+}
+
+/// The same for a member of many parts, which is read from its text: as values in between they cost more than all else.
+///
+/// # Errors
+/// Those of the deserializer.
+pub(crate) fn lenient_text<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned + Default,
+{
+    let text = Box::<RawValue>::deserialize(deserializer)?;
+    Ok(acpd_wire::read(text.get().as_bytes()).unwrap_or_default())
+}
+
+/// For a member that was stored as a [`Json`]: its text, as it is.
+///
+/// # Errors
+/// Those of the deserializer.
+pub(crate) fn stored<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
+    Ok(Option::<Box<RawValue>>::deserialize(deserializer)?.map(Json))
 }
 
 #[cfg(feature = "schema")]

@@ -43,7 +43,7 @@ pub use keys::{KeyedEnd, KeyedTurn, RequestKey};
 pub use kind::EventKind;
 pub use last_turn::LastTurn;
 pub use legality::Illegal;
-pub use message::{RawMessage, is_history, is_state, update_kind, update_of};
+pub use message::{RawMessage, is_history, is_state, update_kind, update_of, update_value};
 pub use meta::{BriefEnd, BriefMeta, EndInProgress, KeeperAddress, SessionMeta, SetAside};
 pub use partition::Partition;
 pub use payload::{

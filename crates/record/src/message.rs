@@ -1,7 +1,8 @@
 //! A raw message of the agent, under the session's own id.
 
-use acpd_wire::{Member, UpdateKind, scan};
+use acpd_wire::{Member, Skimmer, UpdateKind, scan};
 use serde::Deserialize;
+use serde_json::Value;
 use std::io;
 use std::ops::Range;
 
@@ -37,6 +38,12 @@ impl<'a> RawMessage<'a> {
         self.kind.unwrap_or_else(|| update_kind(self.line))
     }
 
+    /// The same for one of many messages of a log: the line is skimmed.
+    pub(crate) fn kind_by(&self, skimmer: &mut Skimmer) -> UpdateKind {
+        let skim = || skimmer.skim(self.line).map_or(UpdateKind::Other, |seen| seen.kind());
+        self.kind.unwrap_or_else(skim)
+    }
+
     /// The line as it came. What the agent says in it is the same under either id.
     pub fn line(&self) -> &'a [u8] {
         self.line
@@ -62,6 +69,11 @@ pub fn update_kind(line: &[u8]) -> UpdateKind {
 /// The update of a `session/update` line, as far as a type wants to know it.
 pub fn update_of<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Option<T> {
     serde_json::from_str(scan(line).ok()?.value(Member::Update)?.get()).ok()
+}
+
+/// The update of a `session/update` line, with all that is in it; `None` when it has none.
+pub fn update_value(line: &[u8]) -> Option<Value> {
+    acpd_wire::read(scan(line).ok()?.value(Member::Update)?.get().as_bytes()).ok()
 }
 
 /// Whether an update belongs to the conversation itself, and so is part of a replay, or only to the present state.
@@ -99,9 +111,13 @@ mod tests {
     #[test]
     fn a_message_knows_its_kind() {
         let line = br#"{"params":{"_meta":{"sessionUpdate":"notice"},"update":{"sessionUpdate":"plan"}}}"#;
-        assert_eq!(RawMessage::stored(line).kind(), UpdateKind::Plan);
-        assert_eq!(RawMessage::stored(line).of_kind(UpdateKind::Notice).kind(), UpdateKind::Notice);
-        assert_eq!(RawMessage::stored(br#"{"x":{"sessionUpdate":"plan"}}"#).kind(), UpdateKind::Other);
+        let kind = |message: RawMessage<'_>| {
+            assert_eq!(message.kind_by(&mut Skimmer::default()), message.kind());
+            message.kind()
+        };
+        assert_eq!(kind(RawMessage::stored(line)), UpdateKind::Plan);
+        assert_eq!(kind(RawMessage::stored(line).of_kind(UpdateKind::Notice)), UpdateKind::Notice);
+        assert_eq!(kind(RawMessage::stored(br#"{"x":{"sessionUpdate":"plan"}}"#)), UpdateKind::Other);
         assert_eq!(update_kind(br#"{"sessionUpdate":""#), UpdateKind::Other);
     }
 

@@ -1,7 +1,7 @@
 //! What the index knows of a session beside the columns of its row.
 
 use crate::ids::{NativeSessionId, RunNumber, SessionId};
-use crate::json::{Json, lenient};
+use crate::json::{self, Json, lenient, lenient_text};
 use crate::keys::RequestKey;
 use crate::partition::Partition;
 use crate::permission_mode::PermissionMode;
@@ -49,11 +49,11 @@ pub struct SessionMeta {
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub runs: Option<RunNumber>,
     /// How its last run ended; absent while one is live.
-    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "json::stored", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<TerminationInfo>"))]
     pub termination_info: Option<Json>,
     /// What it has used, how its last turn ended, and what its agent waits for.
-    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Tally::is_empty")]
+    #[serde(default, deserialize_with = "lenient_text", skip_serializing_if = "Tally::is_empty")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub tally: Tally,
     /// The host that its last run was lost with, or the mark of its process, as long as processes of it may live.

@@ -7,12 +7,14 @@ use crate::json::Json;
 use crate::keys::{KeyedTurn, Keys, RequestKey};
 use crate::kind::EventKind;
 use crate::last_turn::LastTurn;
+use crate::message::update_value;
 use crate::payload::{AgentRequest, Prompt, RunStarted, StateChanged, TurnEnded};
 use crate::questions::{OpenQuestion, Questions};
 use crate::snapshot::Snapshot;
 use crate::tally::Tally;
 use crate::termination::Cause;
 use crate::usage::{Meter, Usage};
+use acpd_wire::Skimmer;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -88,6 +90,9 @@ pub struct Projection {
     meter: Meter,
     snapshot: Snapshot,
     skipped: u64,
+    /// For the kinds of updates that are read from the log.
+    #[serde(skip)]
+    skimmer: Skimmer,
 }
 
 impl Projection {
@@ -142,7 +147,7 @@ impl Projection {
             Event::RunStarted(run) => self.run_started(at.at_ms, run),
             Event::Prompt(prompt) => self.prompted(at, prompt),
             Event::Update(message) => {
-                if self.snapshot.see_update(message) {
+                if self.snapshot.see_update(message.kind_by(&mut self.skimmer), message.line()) {
                     self.meter.updated(message.line());
                 }
             }
@@ -316,6 +321,11 @@ impl Projection {
         self.turn.as_deref().filter(|turn| !turn.given_up)
     }
 
+    /// When the running turn began, in milliseconds since 1970.
+    pub fn turn_began_ms(&self) -> Option<i64> {
+        self.running_turn().map(|turn| turn.began_ms)
+    }
+
     /// The turn that the agent may work on, whether a client still waits for it or not.
     pub fn unfinished_turn(&self) -> Option<&RunningTurn> {
         self.turn.as_deref()
@@ -351,7 +361,7 @@ impl Projection {
         Tally {
             usage: self.usage().clone(),
             first_prompt: self.first_prompt.clone(),
-            turn_began_ms: self.running_turn().map(|turn| turn.began_ms),
+            turn_began_ms: self.turn_began_ms(),
             last_turn: self.last_turn.clone(),
             open_questions: self.open_to_people(until),
         }
@@ -422,8 +432,8 @@ impl RunningTurn {
 
     /// Whether a `session/update` line repeats a part of its prompt (PR-3).
     pub fn is_echoed_by(&self, line: &[u8]) -> bool {
-        let message: Value = serde_json::from_slice(line).unwrap_or_default();
-        let content = &message["params"]["update"]["content"];
+        let update = update_value(line).unwrap_or_default();
+        let content = &update["content"];
         self.prompt.value().as_array().is_some_and(|blocks| blocks.contains(content))
     }
 }

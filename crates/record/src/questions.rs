@@ -148,7 +148,7 @@ impl Questions {
             let open = self.open.range(..=QuestionNumber(until));
             let to_all = open.filter(|(_, question)| question.topic == topic && question.only.is_none());
             let shown = to_all.map(|(request, question)| {
-                let message: Value = serde_json::from_str(&question.message).unwrap_or_default();
+                let message = acpd_wire::value(question.message.as_bytes());
                 Json::new(&Shown { request: *request, message })
             });
             shown.collect()

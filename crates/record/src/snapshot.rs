@@ -4,7 +4,7 @@
 
 use crate::ids::SessionId;
 use crate::json::{self, Json};
-use crate::message::{RawMessage, update_of};
+use crate::message::{update_kind, update_value};
 use crate::state::{AgentState, ExactState};
 use crate::title::title_line;
 use acpd_wire::{Member, UpdateKind, member, scan};
@@ -90,13 +90,12 @@ impl Snapshot {
     /// Whether a `session/update` line says something that is not known yet.
     pub fn would_change(&self, line: &[u8]) -> bool {
         let mut changed = self.clone();
-        changed.see_update(&RawMessage::stored(line));
+        changed.see_update(update_kind(line), line);
         changed != *self
     }
 
-    /// Keeps what matters of a `session/update` line. Gives whether it tells what was used.
-    pub(crate) fn see_update(&mut self, message: &RawMessage<'_>) -> bool {
-        let kind = message.kind();
+    /// Keeps what matters of a `session/update` line of a kind. Gives whether it tells what was used.
+    pub(crate) fn see_update(&mut self, kind: UpdateKind, line: &[u8]) -> bool {
         if matches!(
             kind,
             UpdateKind::AgentMessageChunk
@@ -107,7 +106,7 @@ impl Snapshot {
         ) {
             return false;
         }
-        if let Some(update) = update_of(message.line()) {
+        if let Some(update) = update_value(line) {
             self.see(kind, update);
         }
         kind == UpdateKind::UsageUpdate

@@ -47,7 +47,7 @@ pub(crate) struct ExactState {
 impl AgentState {
     /// What the result of `session/new`, `load`, `resume` or `fork` says of the state.
     pub fn of_lifecycle(result: &[u8]) -> Self {
-        let result: Value = serde_json::from_slice(result).unwrap_or_default();
+        let result = readable_value(result);
         let said = |name: &str| result.get(name).filter(|value| !value.is_null()).map(Json::new);
         Self {
             modes: said("modes"),
@@ -84,7 +84,7 @@ impl AgentState {
 
     /// After the client set mode `mode` and the agent accepted it; some agents send no update for it.
     pub fn with_mode(mut self, mode: &RawValue) -> Self {
-        if let Ok(mode @ Value::String(_)) = serde_json::from_str(mode.get()) {
+        if let Ok(mode @ Value::String(_)) = acpd_wire::read(mode.get().as_bytes()) {
             self.set_mode(&mode);
         }
         self
@@ -92,7 +92,7 @@ impl AgentState {
 
     /// After the client set model `model` and the agent accepted it.
     pub fn with_model(mut self, model: &RawValue) -> Self {
-        if let Ok(model) = serde_json::from_str(model.get()) {
+        if let Ok(model) = acpd_wire::read(model.get().as_bytes()) {
             put_in(&mut self.models, "currentModelId", &model);
         }
         self
@@ -100,7 +100,7 @@ impl AgentState {
 
     /// After the agent's answer to `session/set_config_option`, which is the complete list.
     pub fn with_config_options(mut self, result: &[u8]) -> Self {
-        let result: Value = serde_json::from_slice(result).unwrap_or_default();
+        let result = readable_value(result);
         if result["configOptions"].is_array() {
             self.config_options = Some(Json::new(&result["configOptions"]));
         }
@@ -123,6 +123,12 @@ impl AgentState {
             (&mut self.tools, &other.tools),
         ]
     }
+}
+
+/// An answer in the form that every reader takes, whatever it is in: what is kept of it becomes part of an event, which has
+/// more levels.
+fn readable_value(result: &[u8]) -> Value {
+    acpd_wire::value(&acpd_wire::readable(result))
 }
 
 /// Sets a member of an object that is known.

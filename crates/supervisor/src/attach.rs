@@ -8,6 +8,7 @@ use crate::keeper::frames::{Frame, LONGEST};
 use crate::keeper::listening::{END, SOCKET, file_of, within};
 use crate::keeper::protocol::{self, Command, FromKeeper, Hello, Refused, VERSIONS, Why};
 use crate::keeper_process::KeeperProcess;
+use crate::keeper_socket::KeeperSocket;
 use crate::kept_process::{KeptTask, report_of};
 use crate::ladder::Graces;
 use crate::link::Link;
@@ -24,16 +25,15 @@ use crate::sweep::ProcessMark;
 use crate::tap::{StderrLine, StderrTap};
 use crate::teed::Teed;
 use rustix::fs::{AtFlags, Mode, OFlags};
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage};
 use rustix::process::Pid;
 use std::collections::BTreeMap;
-use std::io::{self, IoSliceMut};
+use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio_util::bytes::{Bytes, BytesMut};
@@ -223,8 +223,8 @@ impl Supervisor {
         let (head, retained) = judge(Ok(Some(told.ok_or(AttachError::Version)?)))?;
         let exited = head.exited.clone().ok_or(AttachError::Version)?;
         // There is no keeper, and no pipe.
-        let (ours, _theirs) = UnixStream::pair()?;
-        let link = Arc::new(Link::new(ours));
+        let (ours, _theirs) = std::os::unix::net::UnixStream::pair()?;
+        let link = Arc::new(Link::new(KeeperSocket::new(ours)?));
         link.gone();
         let nothing = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(io::Error::from)?.0;
         rustix::io::ioctl_fionbio(&nothing, true).map_err(io::Error::from)?;
@@ -322,7 +322,7 @@ async fn ask(directory: &OwnedFd, mark: &ProcessMark, key: &str) -> Result<Found
     // It lived after that if it answers, so it is the one with this number.
     let keeper = KeeperProcess::found(keeper_pid).map_err(gone)?;
     keeper.wake();
-    let link = Arc::new(Link::new(socket));
+    let link = Arc::new(Link::new(KeeperSocket::new(socket.into_std()?)?));
     let mut control = Control { link, read: BytesMut::new() };
     control
         .link
@@ -384,11 +384,7 @@ async fn receive(control: &mut Control) -> io::Result<Option<OwnedFd>> {
         socket.readable().await?;
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-        let received = socket.try_io(Interest::READABLE, || {
-            let mut parts = [IoSliceMut::new(&mut bytes)];
-            Ok(recvmsg(&*socket, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?.bytes)
-        });
-        match received {
+        match socket.try_receive(&mut bytes, &mut ancillary) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             received => {

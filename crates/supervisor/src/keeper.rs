@@ -15,6 +15,7 @@
 
 mod children;
 mod connection;
+mod deadline;
 mod end_file;
 pub(crate) mod frames;
 mod input;
@@ -33,6 +34,7 @@ pub(crate) mod start_frame;
 
 use crate::ladder::LadderInput;
 use connection::Connection;
+use deadline::Deadline;
 use frames::{Frame, LONGEST};
 use kept::{Kept, Left, STREAMS};
 use machine::Loss;
@@ -100,9 +102,11 @@ fn keep(versions: [u32; 2]) -> io::Result<()> {
     let running = Running { pid: leader.as_raw_nonzero().get().unsigned_abs(), containment };
     control.send(&FromKeeper::Started(running));
     let is_pty = program.controls_terminal;
-    let kept = other_ends.map(|ends| Box::new(Kept::new(running, program.graces, versions, ends, is_pty)));
-    let program = Program::new(leader, program.graces, program.leftovers);
-    Keeper { control, signals, program, kept, looks: true, is_done: false, ends_at: None }.serve()
+    let graces = program.graces;
+    let kept = other_ends.map(|ends| Box::new(Kept::new(running, graces, versions, ends, is_pty)));
+    let program = Program::new(leader, graces, program.leftovers);
+    let deadline = Deadline::new(graces);
+    Keeper { control, signals, program, kept, looks: true, is_done: false, deadline }.serve()
 }
 
 struct Keeper {
@@ -115,8 +119,8 @@ struct Keeper {
     looks: bool,
     /// The end was recorded.
     is_done: bool,
-    /// The program ends then, unless a daemon says otherwise before: also one that is stopped would.
-    ends_at: Option<Instant>,
+    /// By when the program ends, unless a daemon says otherwise before: also one that is stopped would.
+    deadline: Deadline,
 }
 
 /// What of a kept program can be ready.
@@ -211,7 +215,7 @@ impl Keeper {
             }
             Ok(Some(Command::Alive(Alive { within_ms }))) => {
                 let after = |ms| now().checked_add(Duration::from_millis(ms));
-                self.ends_at = within_ms.and_then(after);
+                self.deadline.set(within_ms.and_then(after));
                 true
             }
             Ok(Some(command)) => {
@@ -227,7 +231,6 @@ impl Keeper {
     /// The daemon may be gone, or has not said in time that it is there. If the program is not kept for the next one, it is to end,
     /// unless that was asked for.
     fn see_loss(&mut self) {
-        let is_late = self.ends_at.take_if(|at| now() >= *at).is_some();
         let is_lost = match &mut self.kept {
             None => self.control.is_lost(),
             Some(kept) if self.control.is_lost() && kept.machine.is_attached() => {
@@ -241,8 +244,15 @@ impl Keeper {
             }
             Some(kept) => kept.machine.tick(now()),
         };
-        if (is_lost || is_late) && self.program.rungs().is_empty() {
-            self.climb(LadderInput::Stop);
+        let mut input = is_lost.then_some(LadderInput::Stop);
+        loop {
+            input = input.or_else(|| self.deadline.tick(now()));
+            match input.take() {
+                None => return,
+                // Asked for a second time it would be a kill.
+                Some(LadderInput::Stop) if !self.program.rungs().is_empty() => {}
+                Some(input) => self.climb(input),
+            }
         }
     }
 
@@ -289,7 +299,7 @@ impl Keeper {
         {
             self.control.refuse(Why::Superseded);
             self.control = newest;
-            self.ends_at = None;
+            self.deadline.set(None);
             kept.attach(&mut self.control);
         }
     }
@@ -297,7 +307,7 @@ impl Keeper {
     /// Waits until something can be done.
     fn wait(&self) -> io::Result<Ready> {
         let due = self.program.due().into_iter().chain(self.kept.as_ref().and_then(|kept| kept.due()));
-        let due = due.chain(self.ends_at).min();
+        let due = due.chain(self.deadline.due()).min();
         // Rounded up, so that the deadline has passed when poll says so.
         let timeout = due.map(|due| timespec(due.saturating_duration_since(now())));
         let streams = self.kept.as_ref().map(|kept| kept.poll()).unwrap_or_default();

@@ -25,6 +25,7 @@ mod framing;
 mod inherited;
 pub mod keeper;
 mod keeper_process;
+mod keeper_socket;
 mod kept_process;
 mod ladder;
 mod lineage;

@@ -5,11 +5,10 @@
 //! bounded. Not here: what comes in.
 
 use crate::keeper::protocol::Command;
+use crate::keeper_socket::KeeperSocket;
 use parking_lot::Mutex;
-use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
-use tokio::net::UnixStream;
 use tokio::sync::Notify;
 use tokio_util::bytes::{Buf, BytesMut};
 use tokio_util::sync::CancellationToken;
@@ -36,7 +35,7 @@ pub(crate) struct Link {
 
 struct State {
     /// Until the other end is gone: handles of a program outlive it, and it is to cost no descriptor then.
-    socket: Option<Arc<UnixStream>>,
+    socket: Option<Arc<KeeperSocket>>,
     waiting: BytesMut,
     undrained: usize,
     /// How many answers to a progress have come, and what the last one said.
@@ -65,7 +64,7 @@ pub(crate) struct Answer {
 }
 
 impl Link {
-    pub(crate) fn new(socket: UnixStream) -> Self {
+    pub(crate) fn new(socket: KeeperSocket) -> Self {
         let state = State {
             socket: Some(Arc::new(socket)),
             waiting: BytesMut::new(),
@@ -88,7 +87,7 @@ impl Link {
     ///
     /// # Errors
     /// `NotConnected` afterwards.
-    pub(crate) fn socket(&self) -> io::Result<Arc<UnixStream>> {
+    pub(crate) fn socket(&self) -> io::Result<Arc<KeeperSocket>> {
         self.state.lock().socket.clone().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
@@ -194,7 +193,7 @@ impl Link {
         }
     }
 
-    fn end(&self, standing: Standing) -> Option<Arc<UnixStream>> {
+    fn end(&self, standing: Standing) -> Option<Arc<KeeperSocket>> {
         let mut state = self.state.lock();
         if state.standing == Standing::Open {
             state.standing = standing;
@@ -231,12 +230,11 @@ impl Link {
             state.socket.clone().filter(|_| !state.waiting.is_empty())
         };
         let Some(socket) = socket else { return self.waits.notified().await };
-        // By its poll function: the future of `writable` is a list entry of its own, for many that wait.
-        let ready = poll_fn(|cx| socket.poll_write_ready(cx)).await;
+        // In a box: it is rare, and room for it would be there all the time.
+        Box::pin(socket.writable()).await;
         let mut state = self.state.lock();
         let State { waiting, .. } = &mut *state;
-        let written = ready.and_then(|()| socket.try_write(waiting));
-        match written {
+        match socket.try_write(waiting) {
             Ok(written) => waiting.advance(written),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(_) => waiting.clear(),

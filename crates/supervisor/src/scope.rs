@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -159,6 +159,35 @@ pub async fn sleep_until(at: Option<Instant>) {
     }
 }
 
+/// A time that moves while it is waited for, with much else.
+///
+/// Setting a timer may wake the thread that waits for timers. So this sets one when the time comes nearer, and else lets the old
+/// one pass first.
+#[derive(Debug, Default)]
+pub(crate) struct Alarm(Option<Pin<Box<Sleep>>>);
+
+impl Alarm {
+    /// Waits until `due`; without a time forever, and then no timer is left.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub(crate) async fn wait(&mut self, due: Option<Instant>) {
+        let Some(due) = due else {
+            self.0 = None;
+            return std::future::pending().await;
+        };
+        let sleep = self.0.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(due)));
+        if due < sleep.deadline() {
+            sleep.as_mut().reset(due);
+        }
+        sleep.as_mut().await;
+        if sleep.deadline() < due {
+            sleep.as_mut().reset(due);
+            sleep.as_mut().await;
+        }
+    }
+}
+
 /// What a panic says of itself.
 pub fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
@@ -174,6 +203,7 @@ impl Default for TaskScope {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     /// The first scope is above the second, and that above the third; the fourth is beside the second.
     fn scopes() -> [TaskScope; 4] {
@@ -181,6 +211,33 @@ mod tests {
         let second = first.child(tracing::Span::none());
         let (third, fourth) = (second.child(tracing::Span::none()), first.child(tracing::Span::none()));
         [first, second, third, fourth]
+    }
+
+    // ADR 21: what is to be done in silence is done when it is due, also where that moved meanwhile
+    #[tokio::test(start_paused = true)]
+    async fn an_alarm_goes_off_when_it_is_due() {
+        let (begun, mut alarm) = (Instant::now(), Alarm::default());
+        let at = |ms| Some(begun + Duration::from_millis(ms));
+        let passed = || begun.elapsed().as_millis();
+        let before =
+            |due| tokio::time::timeout_at(begun + Duration::from_millis(due), std::future::pending::<()>());
+        // Set, and given up before its time.
+        for (due, until) in [(50, 10), (40, 20), (90, 30)] {
+            tokio::select! {
+                () = alarm.wait(at(due)) => panic!("it is not due"),
+                _passed = before(until) => {}
+            }
+        }
+        alarm.wait(at(100)).await;
+        assert_eq!(passed(), 100, "the timers for 40 and 50 do not count");
+        alarm.wait(at(90)).await;
+        assert_eq!(passed(), 100, "it has passed");
+        tokio::select! {
+            () = alarm.wait(None) => panic!("it never is"),
+            _passed = before(200) => {}
+        }
+        alarm.wait(at(250)).await;
+        assert_eq!(passed(), 250);
     }
 
     // ADR 0012: a scope waits for its own tasks and for those below it, and for no other

@@ -18,6 +18,17 @@ const ROOM: usize = 256 * 1024;
 struct Scratch {
     out: OwnedFd,
     into: OwnedFd,
+    /// What it holds, in bytes.
+    size: usize,
+}
+
+/// What a look has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Peeked {
+    /// So many bytes are new. 0: nothing is queued at all, and no writer is left.
+    pub(crate) new: usize,
+    /// Nothing was queued behind them.
+    pub(crate) is_all: bool,
 }
 
 thread_local! {
@@ -65,16 +76,17 @@ pub(crate) fn resize(pipe: impl AsFd, size: usize) -> usize {
     rustix::pipe::fcntl_setpipe_size(&pipe, size).unwrap_or_else(|_| size_of(pipe))
 }
 
-/// Copies what is queued behind the first `known` bytes into the free capacity of `buffer`. `AGAIN`: nothing is. `NOBUFS`: the
-/// known bytes lie in so many pieces that the scratch pipe has no room for more. 0: nothing is queued at all, and no
-/// writer is left.
-pub(crate) fn peek(pipe: impl AsFd, known: usize, buffer: &mut BytesMut) -> Result<usize, Errno> {
+/// Copies what is queued behind the first `known` bytes of a pipe that holds `size` into the free capacity of `buffer`. `AGAIN`:
+/// nothing is. `NOBUFS`: the known bytes lie in so many pieces that the scratch pipe has no room for more.
+pub(crate) fn peek(
+    pipe: impl AsFd,
+    size: usize,
+    known: usize,
+    buffer: &mut BytesMut,
+) -> Result<Peeked, Errno> {
     let room = (buffer.capacity() - buffer.len()).min(LOOK);
     if room == 0 {
         return Err(Errno::INVAL);
-    }
-    if known > 0 && queued(&pipe)? <= known as u64 {
-        return Err(Errno::AGAIN);
     }
     SCRATCH.with_borrow_mut(|slot| {
         // Taken, so that after a failure nothing of it is left in the slot.
@@ -82,20 +94,24 @@ pub(crate) fn peek(pipe: impl AsFd, known: usize, buffer: &mut BytesMut) -> Resu
             Some(scratch) => scratch,
             None => {
                 let (out, into) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-                resize(&into, ROOM);
-                Scratch { out, into }
+                let size = resize(&into, ROOM);
+                Scratch { out, into, size }
             }
         };
         let teed = tee(pipe, &scratch.into, known + room, SpliceFlags::NONBLOCK);
+        // Fewer pieces than there are fit only into a scratch pipe that holds less.
+        let has_all = |teed: usize| teed < known + room && size <= scratch.size;
         let copied = match teed {
             Ok(teed) => scratch.take(known, teed, buffer)?,
             Err(_) => 0,
         };
+        let is_all = teed.is_ok_and(has_all);
         *slot = Some(scratch);
         match teed? {
-            0 => Ok(0),
-            _ if copied == 0 => Err(Errno::NOBUFS),
-            _ => Ok(copied),
+            0 => Ok(Peeked { new: 0, is_all }),
+            _ if copied > 0 => Ok(Peeked { new: copied, is_all }),
+            _ if is_all => Err(Errno::AGAIN),
+            _ => Err(Errno::NOBUFS),
         }
     })
 }
@@ -133,19 +149,22 @@ mod tests {
     fn a_look_takes_nothing_out() {
         let (out, into) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).expect("a pipe");
         let mut buffer = BytesMut::with_capacity(4);
-        assert_eq!(peek(&out, 0, &mut buffer), Err(Errno::AGAIN));
+        let size = size_of(&out);
+        let found = |new, is_all| Ok(Peeked { new, is_all });
+        assert_eq!(peek(&out, size, 0, &mut buffer), Err(Errno::AGAIN));
         rustix::io::write(&into, b"abcdef").expect("there is room");
-        assert_eq!((peek(&out, 0, &mut buffer), &buffer[..]), (Ok(4), &b"abcd"[..]));
-        assert_eq!(peek(&out, 4, &mut buffer), Err(Errno::INVAL), "there is no room");
+        assert_eq!((peek(&out, size, 0, &mut buffer), &buffer[..]), (found(4, false), &b"abcd"[..]));
+        assert_eq!(peek(&out, size, 4, &mut buffer), Err(Errno::INVAL), "there is no room");
         buffer.reserve(4);
-        assert_eq!((peek(&out, 4, &mut buffer), &buffer[..]), (Ok(2), &b"abcdef"[..]));
-        assert_eq!((peek(&out, 6, &mut buffer), queued(&out)), (Err(Errno::AGAIN), Ok(6)));
+        assert_eq!((peek(&out, size, 4, &mut buffer), &buffer[..]), (found(2, true), &b"abcdef"[..]));
+        assert_eq!((peek(&out, size, 6, &mut buffer), queued(&out)), (Err(Errno::AGAIN), Ok(6)));
         drop(into);
         // A program that another test is just starting has the end for writing until it replaces itself.
         let mut hung_up = [PollFd::new(&out, PollFlags::empty())];
         assert_eq!(poll(&mut hung_up, None), Ok(1));
-        assert_eq!(peek(&out, 6, &mut buffer), Err(Errno::AGAIN));
-        assert_eq!((discard(&out, 6), peek(&out, 0, &mut buffer), discard(&out, 6)), (Ok(6), Ok(0), Ok(0)));
+        assert_eq!(peek(&out, size, 6, &mut buffer), Err(Errno::AGAIN));
+        assert_eq!(discard(&out, 6), Ok(6));
+        assert_eq!((peek(&out, size, 0, &mut buffer), discard(&out, 6)), (found(0, true), Ok(0)));
     }
 
     // ADR 21: more pieces than a pipe of the default size has
@@ -160,8 +179,8 @@ mod tests {
         let (mut seen, mut consumed) = (BytesMut::new(), 0);
         while seen.len() < 400_000 {
             seen.reserve(LOOK);
-            match peek(&out, seen.len() - consumed, &mut seen) {
-                Ok(new) => assert!(new > 0),
+            match peek(&out, 1 << 20, seen.len() - consumed, &mut seen) {
+                Ok(Peeked { new, is_all }) => assert!(new > 0 && !is_all),
                 Err(error) => {
                     assert_eq!(error, Errno::NOBUFS);
                     consumed += discard(&out, seen.len() - consumed).expect("it is there");

@@ -4,6 +4,7 @@ use crate::keeper::frames::{Frame, LONGEST};
 use crate::keeper::protocol::{FromKeeper, Running};
 use crate::keeper::start_frame::{Pipes, SpawnFailure, StartFrame, WireProgram};
 use crate::keeper_process::KeeperProcess;
+use crate::keeper_socket::KeeperSocket;
 use crate::kept_process::KeptTask;
 use crate::lineage::{Kept, Known, Lineage};
 use crate::link::Link;
@@ -20,16 +21,15 @@ use crate::sweep::{KEEPER_MARK, MARK, ProcessMark};
 use crate::tap::StderrTap;
 use crate::teed::Teed;
 use std::ffi::{OsStr, OsString};
-use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 use tokio_util::bytes::{Bytes, BytesMut};
@@ -170,9 +170,8 @@ impl Supervisor {
             .map_err(|error| StartError::Unrepresentable { detail: format!("{command}: {error}") })?;
 
         let (streams, theirs_of_program) = spec.streams.open().map_err(keeper_failed)?;
-        let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(keeper_failed)?;
-        ours.set_nonblocking(true).map_err(keeper_failed)?;
-        let link = Arc::new(Link::new(UnixStream::from_std(ours).map_err(keeper_failed)?));
+        let (ours, theirs) = UnixStream::pair().map_err(keeper_failed)?;
+        let link = Arc::new(Link::new(KeeperSocket::new(ours).map_err(keeper_failed)?));
         let (opened, others_of_keeper) = if spec.is_kept() {
             let (opened, others) = Opened::kept(streams, &link).map_err(keeper_failed)?;
             (opened, Some(others))
@@ -364,8 +363,7 @@ impl Control {
                 self.read = BytesMut::new();
             }
             let Ok(socket) = self.link.socket() else { return Ok(None) };
-            // By its poll function: the future of `readable` is a list entry of its own, for many that wait.
-            poll_fn(|cx| socket.poll_read_ready(cx)).await?;
+            socket.readable().await?;
             self.read.reserve(REPORT);
             match socket.try_read_buf(&mut self.read) {
                 Ok(0) => return Ok(None),

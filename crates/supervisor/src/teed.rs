@@ -7,8 +7,8 @@
 
 use crate::keeper::protocol::{Command, Progress};
 use crate::link::{Link, Standing};
-use crate::scope::sleep_until;
-use crate::scratch;
+use crate::scope::Alarm;
+use crate::scratch::{self, Peeked};
 use crate::streams::WindowSize;
 use rustix::io::Errno;
 use std::future::poll_fn;
@@ -33,6 +33,8 @@ const NORMAL: usize = 64 * 1024;
 const SILENCE: Duration = Duration::from_millis(100);
 /// How often the pipe is looked at while something that was read is still in it.
 const LOOK: Duration = Duration::from_millis(10);
+/// A write of up to so many bytes comes at once, and an edge tells of it (`PIPE_BUF`).
+const ATOMIC: usize = 4096;
 /// Bytes taken in one read without a keeper, at most.
 const ALONE: usize = 64 * 1024;
 
@@ -58,8 +60,24 @@ pub(crate) struct Teed {
     read_at: Instant,
     asked_at: Instant,
     looked_at: Instant,
+    /// For what is to be done if nothing comes.
+    alarm: Alarm,
+    last_look: LastLook,
+    /// The pipe has told of something since it was looked at.
+    has_told: bool,
     /// No writer is left, and all is read.
     is_over: bool,
+}
+
+/// What the last look into the pipe has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LastLook {
+    /// Another one may find something.
+    Done,
+    /// All that there was: another one right behind it would find nothing.
+    All,
+    /// It was left out for that.
+    LeftOut,
 }
 
 impl Teed {
@@ -85,6 +103,9 @@ impl Teed {
             read_at: now,
             asked_at: now,
             looked_at: now,
+            alarm: Alarm::default(),
+            last_look: LastLook::Done,
+            has_told: false,
             is_over: false,
         })
     }
@@ -130,14 +151,20 @@ impl Teed {
         if self.is_asking {
             return Err(io::ErrorKind::WouldBlock.into());
         }
+        if self.last_look == LastLook::All {
+            self.last_look = LastLook::LeftOut;
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
         let known = usize::try_from(self.read - self.consumed).expect("a pipe holds less");
-        let read = self.in_its_turn(|pipe| scratch::peek(pipe, known, buffer));
+        let read = self.look(known, buffer);
         self.looked_at = Instant::now();
         match read {
-            Ok(0) => self.is_over = true,
-            Ok(new) => {
+            Ok(Peeked { new: 0, .. }) => self.is_over = true,
+            Ok(Peeked { new, is_all }) => {
                 self.read += new as u64;
                 self.read_at = self.looked_at;
+                // Of a larger write more may come meanwhile, and no edge tells of that.
+                self.last_look = if is_all && new <= ATOMIC { LastLook::All } else { LastLook::Done };
                 self.make_room();
             }
             Err(Errno::AGAIN) if scratch::is_final(&self.pipe, known) => {
@@ -153,23 +180,36 @@ impl Teed {
             }
             Err(_) => {}
         }
-        Ok(read?)
+        Ok(read?.new)
+    }
+
+    /// Looks behind the first `known` bytes. Where nothing has told of more than these, they are counted first, which is cheaper.
+    fn look(&mut self, known: usize, buffer: &mut BytesMut) -> Result<Peeked, Errno> {
+        self.last_look = LastLook::Done;
+        let (size, counts) = (self.size, !std::mem::take(&mut self.has_told) && known > 0);
+        let look = |pipe: &pipe::Receiver| match counts && scratch::queued(pipe)? <= known as u64 {
+            true => Err(Errno::AGAIN),
+            false => scratch::peek(pipe, size, known, buffer),
+        };
+        self.in_its_turn(look, |peeked| peeked.is_all)
     }
 
     /// Whether all that was there, when it was looked at last, is read.
     pub(crate) fn is_dry(&self) -> bool {
-        self.retained.is_empty() && !self.is_asking
+        self.retained.is_empty() && !self.is_asking && self.last_look != LastLook::LeftOut
     }
 
-    /// Does `read` also when no edge has told of anything; when that finds nothing, the next edge is waited for.
-    fn in_its_turn(
+    /// Does `read` also when no edge has told of anything; when that finds nothing, or `is_all`, the next edge is waited for.
+    fn in_its_turn<T>(
         &self,
-        mut read: impl FnMut(&pipe::Receiver) -> Result<usize, Errno>,
-    ) -> Result<usize, Errno> {
+        mut read: impl FnMut(&pipe::Receiver) -> Result<T, Errno>,
+        is_all: impl Fn(&T) -> bool,
+    ) -> Result<T, Errno> {
         let mut outcome = None;
         let _ready = self.pipe.try_io(|| {
             let read = outcome.insert(read(&self.pipe));
-            if *read == Err(Errno::AGAIN) { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+            let is_dry = read.as_ref().map_or_else(|error| *error == Errno::AGAIN, &is_all);
+            if is_dry { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
         });
         outcome.unwrap_or_else(|| read(&self.pipe))
     }
@@ -179,14 +219,14 @@ impl Teed {
     fn read_alone(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
         while self.consumed < self.read {
             let known = usize::try_from(self.read - self.consumed).expect("a pipe holds less");
-            match self.in_its_turn(|pipe| scratch::discard(pipe, known))? {
+            match self.in_its_turn(|pipe| scratch::discard(pipe, known), |_| false)? {
                 0 => return Ok(0),
                 skipped => self.consumed += skipped as u64,
             }
         }
         let begin = buffer.len();
         buffer.resize(buffer.capacity().min(begin + ALONE), 0);
-        let read = self.in_its_turn(|pipe| rustix::io::read(pipe, &mut buffer[begin..]));
+        let read = self.in_its_turn(|pipe| rustix::io::read(pipe, &mut buffer[begin..]), |_| false);
         buffer.truncate(begin + *read.as_ref().unwrap_or(&0));
         let read = read?;
         self.read += read as u64;
@@ -239,7 +279,7 @@ impl Teed {
         let mut ahead = BytesMut::with_capacity(self.size / 2);
         let known = usize::try_from(self.unconsumed()).expect("a pipe holds less");
         // What cannot be read now is read later.
-        if let Ok(new) = self.in_its_turn(|pipe| scratch::peek(pipe, known, &mut ahead)) {
+        if let Ok(Peeked { new, .. }) = self.look(known, &mut ahead) {
             self.read += new as u64;
             self.retained = ahead.freeze();
         }
@@ -259,6 +299,8 @@ impl Teed {
         self.asked += 1;
         self.is_asking = true;
         self.asked_at = Instant::now();
+        // More may come while nobody looks, and no edge tells of it.
+        self.last_look = LastLook::Done;
     }
 
     /// Waits until [`try_read`](Self::try_read) may find something, or has something to do.
@@ -271,12 +313,15 @@ impl Teed {
         }
         let due = self.due();
         let waits = !self.is_asking || self.link.answer().standing != Standing::Open;
-        let pipe = &self.pipe;
+        let Self { pipe, link, alarm, has_told, .. } = self;
         tokio::select! {
             // By its poll function: the future of `readable` is a list entry of its own, for many that wait.
-            ready = poll_fn(|cx| pipe.poll_read_ready(cx)), if waits => ready?,
-            () = self.link.consuming() => {}
-            () = sleep_until(due), if waits && due.is_some() => {}
+            ready = poll_fn(|cx| pipe.poll_read_ready(cx)), if waits => {
+                *has_told = true;
+                ready?;
+            }
+            () = link.consuming() => {}
+            () = alarm.wait(due), if waits => {}
             () = cut.cancelled(), if waits => {}
         }
         Ok(())

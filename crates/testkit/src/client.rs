@@ -339,11 +339,11 @@ impl Client {
     /// Waits for the program's end: how it ended, and what it wrote to stderr.
     ///
     /// # Panics
-    /// When it does not end, or a process of the test outlives it by more than `slack`.
-    pub fn ended(&mut self, slack: Duration) -> (Exit, String) {
+    /// When it does not end, or a process of the test outlives it.
+    pub fn ended(&mut self) -> (Exit, String) {
         self.read_to_end();
         let Some(exit) = exit_of(self.program(), PATIENCE) else { self.give_up("it did not end") };
-        if let Err(living) = self.mark.only_left(&[], slack) {
+        if let Err(living) = self.mark.only_left(&[]) {
             self.give_up(&format!("processes outlived it: {living:#?}"));
         }
         let stderr = self.stderr.recv_timeout(PATIENCE).expect("the pipe ends with its writers");
@@ -355,7 +355,7 @@ impl Client {
     /// # Panics
     /// When it is otherwise.
     pub fn finish(&mut self) {
-        has_no_zombies(self.pid(), Duration::from_secs(1));
+        has_no_zombies(self.pid());
         self.close_input();
         self.expect_good_end();
     }
@@ -365,7 +365,7 @@ impl Client {
     /// # Panics
     /// When it is otherwise.
     pub fn expect_good_end(&mut self) {
-        let (exit, stderr) = self.ended(Duration::from_millis(500));
+        let (exit, stderr) = self.ended();
         assert_eq!((exit, self.torn.as_ref()), (Exit::Code(0), None), "stderr: {stderr}");
     }
 
@@ -378,22 +378,22 @@ impl Client {
     ///
     /// # Panics
     /// When something else lives.
-    pub fn is_alone(&mut self, within: Duration) {
-        if let Err(living) = self.mark.only_left(&[self.pid()], within) {
+    pub fn is_alone(&mut self) {
+        if let Err(living) = self.mark.only_left(&[self.pid()]) {
             self.give_up(&format!("processes were left: {living:#?}"));
         }
-        has_no_zombies(self.pid(), within);
+        has_no_zombies(self.pid());
     }
 
     /// Waits until nothing of this test lives but the program itself, its keepers, and what has `part` in its command line.
     ///
     /// # Panics
     /// When something else lives.
-    pub fn is_alone_but_for(&mut self, part: &str, within: Duration) {
+    pub fn is_alone_but_for(&mut self, part: &str) {
         let spared: Vec<u32> =
             ["keeper", part].iter().flat_map(|part| self.mark.running(part)).map(|m| m.pid).collect();
         let spared: Vec<u32> = spared.into_iter().chain([self.pid()]).collect();
-        if let Err(living) = self.mark.only_left(&spared, within) {
+        if let Err(living) = self.mark.only_left(&spared) {
             self.give_up(&format!("processes were left: {living:#?}"));
         }
     }

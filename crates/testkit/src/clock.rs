@@ -52,6 +52,9 @@ pub fn unix_ms() -> i64 {
     i64::try_from(since.as_millis()).expect("it is long until then")
 }
 
+/// Pause between two looks: what looks all the time takes it from what is looked for.
+const PACE: Duration = Duration::from_millis(2);
+
 /// Looks until something is so; for what comes without a signal.
 ///
 /// # Panics
@@ -65,8 +68,22 @@ pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         if deadline.is_over() {
             panic!("it never came to this: {what}; there run:\n{}", crate::running().join("\n"));
         }
-        std::thread::yield_now();
+        #[expect(clippy::disallowed_methods, reason = "nothing tells when it is time for the next look")]
+        // tidy: allow sleep, nothing tells when it is time for the next look
+        std::thread::sleep(PACE);
     }
+}
+
+/// Runs what a time is to cut off, with more of it until it comes far enough before that: a busy machine needs longer. The time that it
+/// had at last, and what came of it.
+pub fn cut_off<T>(run: impl Fn(&'static str) -> T, is_far: impl Fn(&T) -> bool) -> (&'static str, T) {
+    for time in ["300ms", "3s"] {
+        let ran = run(time);
+        if is_far(&ran) {
+            return (time, ran);
+        }
+    }
+    ("20s", run("20s"))
 }
 
 fn now() -> Instant {

@@ -38,9 +38,9 @@ pub fn connect(address: SocketAddr) -> TcpStream {
 }
 
 impl Scratch {
-    /// Starts a daemon on a free port of the loopback address.
+    /// Starts a daemon on a free port of the loopback address. When it has ended, another one can listen there.
     pub fn serve(&self) -> Daemon {
-        self.serve_on("127.0.0.1:0")
+        self.serve_on(&self.hold_port().to_string())
     }
 
     /// Starts a daemon that listens there, with the configuration and the state directory of this scratch.
@@ -139,7 +139,7 @@ impl Daemon {
     /// # Panics
     /// When it is otherwise.
     pub fn stop(&mut self) -> String {
-        has_no_zombies(self.pid(), Duration::from_secs(1));
+        has_no_zombies(self.pid());
         self.signal(Signal::TERM);
         self.expect_good_end()
     }
@@ -150,7 +150,7 @@ impl Daemon {
     /// When it is otherwise.
     pub fn expect_good_end(&mut self) -> String {
         let exit = self.wait();
-        if let Err(living) = self.mark.only_left(&[], Duration::from_millis(500)) {
+        if let Err(living) = self.mark.only_left(&[]) {
             self.give_up(&format!("processes outlived it: {living:#?}"));
         }
         let stderr = self.stderr.recv_timeout(crate::PATIENCE).expect("the pipe ends with its writers");

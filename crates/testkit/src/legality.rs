@@ -3,21 +3,20 @@
 //! Reads a log block by block, as any third party with the crates `eventlog` and `record` would. Invariant: what
 //! every recorded log has to satisfy is said here and in no second place.
 
+use crate::log_form::LogForm;
 use crate::round_trip;
-use acpd_eventlog::{Checkpoint, EventLog, ListQuery, Options, SessionRow};
+use acpd_eventlog::{Checkpoint, EventLog, ListQuery, Options, SessionRow, migration};
 use acpd_record::{Event, Position, Projection, SessionId, SessionMeta};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// The file that makes a directory a state directory.
-const FILE: &str = "acpd.db";
 /// How deep below a scratch directory state directories are looked for: `$HOME/.local/state/acpd` is one.
 const DEPTH: usize = 3;
 /// Raw messages of a session that are read as JSON. The rest of a flood is like them, and takes seconds.
 const READ_BYTES: usize = 256 * 1024;
 
-/// Judges every session of the log in a state directory.
+/// Judges every session of the log in a state directory. One of the old form is migrated.
 ///
 /// # Errors
 /// With session, number, kind and payload of the first event that is illegal, and the reason; or with what kept the log
@@ -27,7 +26,7 @@ const READ_BYTES: usize = 256 * 1024;
 /// When no thread can be had.
 pub fn judge_log(state: &Path) -> Result<(), String> {
     let judge = || {
-        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
         runtime.map_err(|error| error.to_string())?.block_on(judge_sessions(state))
     };
     // The caller may be inside a runtime.
@@ -39,8 +38,10 @@ pub fn judge_log(state: &Path) -> Result<(), String> {
 pub(crate) fn state_directories(dir: &Path) -> Vec<PathBuf> {
     let (mut found, mut level) = (Vec::new(), vec![dir.to_owned()]);
     for _ in 0..=DEPTH {
-        found.extend(level.iter().filter(|dir| dir.join(FILE).exists()).cloned());
+        found.extend(level.iter().filter(|dir| LogForm::of(dir).is_some()).cloned());
         let entries = level.iter().filter_map(|dir| std::fs::read_dir(dir).ok()).flatten().flatten();
+        // What a database is copied to is no log yet.
+        let entries = entries.filter(|entry| entry.file_name() != "migrating");
         let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
         level = below.map(|entry| entry.path()).collect();
     }
@@ -48,6 +49,8 @@ pub(crate) fn state_directories(dir: &Path) -> Vec<PathBuf> {
 }
 
 async fn judge_sessions(state: &Path) -> Result<(), String> {
+    // What an earlier version made is judged as it is moved to files.
+    migration::migrate(state, &mut |_| {}).map_err(|why| why.to_string())?;
     let log = EventLog::open(state, Options::default()).map_err(|error| error.to_string())?;
     let verdict = match judge_rows(&log).await {
         Ok(()) => round_trip::all(&log, state).await,
@@ -147,7 +150,7 @@ mod tests {
         for (kind, payload) in events {
             batch.push(*kind, 0, payload.as_bytes());
         }
-        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         runtime.block_on(async {
             let log = EventLog::open(&state, Options::default()).expect("it opens");
             let (id, agent, cwd) = ("s".to_owned(), "a".to_owned(), "/".to_owned());

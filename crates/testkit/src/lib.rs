@@ -10,6 +10,7 @@ mod binary;
 mod client;
 mod clock;
 mod daemon;
+mod database_locks;
 #[cfg(feature = "schema")]
 mod event_schema;
 mod gate;
@@ -17,12 +18,15 @@ mod http;
 #[cfg(feature = "logs")]
 mod legality;
 mod lines;
+mod log_form;
 mod message;
 mod metrics;
 mod nats_server;
 mod network;
 mod network_link;
 mod noise;
+#[cfg(feature = "logs")]
+mod old_database;
 #[cfg(feature = "schema")]
 mod oracle;
 mod process;
@@ -40,23 +44,28 @@ mod websocket;
 
 pub use binary::acpd;
 pub use client::{Asked, Client, PATIENCE};
-pub use clock::{Deadline, Stopwatch, unix_ms, until};
+pub use clock::{Deadline, Stopwatch, cut_off, unix_ms, until};
 pub use daemon::{Daemon, connect};
+pub use database_locks::lasting_locks;
 #[cfg(feature = "schema")]
 pub use event_schema::{check_event, hook_body, run_lines};
 pub use gate::{Arrival, Gate};
 pub use http::{Answer, Event, Events, Http};
 #[cfg(feature = "logs")]
 pub use legality::judge_log;
+#[cfg(feature = "logs")]
+pub use log_form::make_database_log;
+pub use log_form::{LogForm, files_below, files_of_session, log_content, log_database};
+pub use log_form::{session_bytes, session_files};
 pub use message::{Message, initialize, request};
 pub use metrics::{until_counted, until_stalled};
 pub use nats_server::{NatsServer, place as nats_place};
 pub use network_link::{Carries, NetworkLink};
-pub use noise::{fill_the_disk, noise};
+pub use noise::noise;
 #[cfg(feature = "schema")]
 pub use oracle::{check_from_agent, check_from_client};
-pub use process::{Exit, ReadTimeout, anonymous_memory, exit_of, families, open_files, peak_memory};
-pub use process::{processor_time, resident_memory, running, thread_names, zombie_children};
+pub use process::{Exit, ReadTimeout, anonymous_memory, exit_of, families, limit_files, open_files};
+pub use process::{peak_memory, processor_time, resident_memory, running, thread_names, zombie_children};
 pub use pseudo_terminal::{OnTerminal, PseudoTerminal};
 pub use record::{containment_here, timeless};
 pub use run_mark::{Marked, RunMark, end_left_behind};

@@ -1,7 +1,5 @@
 //! Text that takes as much room on a disk as in memory.
 
-use crate::Client;
-
 /// A word of 1 MiB that cannot be packed, by xorshift.
 pub fn noise(seed: u64) -> String {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -14,17 +12,4 @@ pub fn noise(seed: u64) -> String {
     let word: String = (0..1 << 20).map(|_| letter()).collect();
     // Neither an escape of JSON nor a directive.
     word.replace(['\\', '[', ']', '^', '_', '`'], "z")
-}
-
-/// Prompts in a new session until nothing more can be recorded, which is before 39 MiB; gives its id.
-pub fn fill_the_disk(client: &mut Client) -> String {
-    client.tolerant();
-    client.initialize();
-    let session = client.new_session();
-    let mut answers = (1..40).map(|seed| {
-        let asked = client.prompt(&session, &noise(seed));
-        client.answer(&asked).json["error"].clone()
-    });
-    answers.find(|error| !error.is_null()).expect("39 MiB do not fit");
-    session
 }

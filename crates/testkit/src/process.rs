@@ -4,7 +4,7 @@
 
 use crate::clock::Deadline;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, pidfd_open, prlimit};
 use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Read};
@@ -76,6 +76,16 @@ impl<R: Read + AsFd> Read for ReadTimeout<R> {
 /// When it is gone.
 pub fn open_files(pid: u32) -> usize {
     fs::read_dir(format!("/proc/{pid}/fd")).expect("the process lives").count()
+}
+
+/// Limits the size of a running process's files, in bytes; None: not any more. With 0 it can write to no file.
+///
+/// # Panics
+/// When it is gone.
+pub fn limit_files(pid: u32, bytes: Option<u64>) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let limit = Rlimit { current: bytes, maximum: None };
+    prlimit(pid, Resource::Fsize, limit).expect("it may be changed");
 }
 
 /// The most memory that a process has had resident, in bytes.
@@ -206,12 +216,12 @@ pub(crate) fn started_with(pid: u32, file: &str) -> Vec<u8> {
     Vec::new()
 }
 
-/// A child may be dead for a moment before it is waited for; not longer.
+/// Waits until no child of a process is dead and was not waited for.
 ///
 /// # Panics
-/// When one is.
-pub(crate) fn has_no_zombies(parent: u32, within: Duration) {
-    let deadline = Deadline::after(within);
+/// When one stays.
+pub(crate) fn has_no_zombies(parent: u32) {
+    let deadline = Deadline::after(crate::PATIENCE);
     while !zombie_children(parent).is_empty() {
         assert!(!deadline.is_over(), "zombies: {:?}", zombie_children(parent));
         std::thread::yield_now();

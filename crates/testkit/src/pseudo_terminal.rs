@@ -103,8 +103,9 @@ impl PseudoTerminal {
         command.args(rest).env("TERM", self.term).stdin(side()).stdout(side()).stderr(side());
         // As a shell would: what stops it must not stop the test.
         command.process_group(0);
-        let child = command.spawn().expect("acpd starts");
+        // Before it starts: where the machine is busy, it has changed the mode by the time that its start is reported here.
         let before = self.mode();
+        let child = command.spawn().expect("acpd starts");
         OnTerminal { terminal: self, child, before, shown: Vec::new(), seen: 0 }
     }
 }

@@ -54,12 +54,13 @@ impl RunMark {
         self.processes().into_iter().filter(|process| process.command.contains(part)).collect()
     }
 
-    /// Waits until nothing but `spared` lives.
+    /// Waits until nothing but `spared` lives. What was forgotten lives for minutes in each test; what is ending may be slow where the
+    /// machine is busy, and no second was promised.
     ///
     /// # Errors
-    /// What lives after the bound.
-    pub fn only_left(&self, spared: &[u32], within: Duration) -> Result<(), Vec<Marked>> {
-        let deadline = Deadline::after(within);
+    /// What lives when a test has waited long enough.
+    pub fn only_left(&self, spared: &[u32]) -> Result<(), Vec<Marked>> {
+        let deadline = Deadline::after(crate::PATIENCE);
         loop {
             let mut living = self.processes();
             living.retain(|process| !spared.contains(&process.pid));

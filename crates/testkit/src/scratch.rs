@@ -6,11 +6,15 @@ use crate::binary::acpd;
 use crate::client::Client;
 use crate::process::{Exit, exit_of};
 use crate::run_mark::{RunMark, scratch_prefix};
+use rustix::net::sockopt::set_socket_reuseaddr;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with};
 use serde_json::json;
 use std::fmt::Write;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -25,6 +29,8 @@ pub struct Scratch {
     timeouts: Vec<(String, String)>,
     keep: Option<String>,
     rest: String,
+    /// Sockets on the ports of its daemons.
+    ports: Mutex<Vec<OwnedFd>>,
     /// Why its logs are not judged.
     exempt: OnceLock<&'static str>,
 }
@@ -59,7 +65,7 @@ impl Scratch {
         let mark = RunMark::new(dir.path());
         let (timeouts, rest) = (Vec::new(), String::new());
         let keep = std::env::var("ACPD_TEST_KEEP").ok();
-        Self { dir, mark, timeouts, keep, rest, exempt: OnceLock::new() }
+        Self { dir, mark, timeouts, keep, rest, ports: Mutex::default(), exempt: OnceLock::new() }
     }
 
     /// Sets a key of `[timeouts]`.
@@ -205,6 +211,22 @@ impl Scratch {
         (client, session)
     }
 
+    /// A free port of the loopback address, as long as this scratch is there: the system gives it to nobody who takes any port, also
+    /// while nothing listens there. Who names it can listen.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub(crate) fn hold_port(&self) -> SocketAddr {
+        let cloexec = SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::INET, SocketType::STREAM, cloexec, None).expect("a socket");
+        set_socket_reuseaddr(&socket, true).expect("it is a socket");
+        bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+        let address =
+            getsockname(&socket).expect("it is bound").try_into().expect("an address of the internet");
+        self.ports.lock().expect("nobody panics there").push(socket);
+        address
+    }
+
     /// Runs `acpd` to its end, without input: how it ended, stdout and stderr.
     ///
     /// # Panics
@@ -248,7 +270,7 @@ impl Drop for Scratch {
             self.mark.kill_all();
             return;
         }
-        if let Err(living) = self.mark.only_left(&[], Duration::from_secs(1)) {
+        if let Err(living) = self.mark.only_left(&[]) {
             self.mark.kill_all();
             panic!("processes outlived the test: {living:#?}");
         }

@@ -28,7 +28,7 @@ pub use line::{DEFAULT_LINE_LIMIT, LineBuffer, LineTooLong};
 pub use malformed::Malformed;
 pub use nested::{put_member, take_member};
 pub use raw::{member, repair_halves, repair_utf8, span_of, without_halves};
-pub use scan::{Member, Scan, UpdateKind, scan};
+pub use scan::{Member, Scan, Skim, Skimmer, UpdateKind, read, readable, scan, value};
 pub use splice::splice;
 pub use table::{DuplicateId, Incoming, Outgoing};
 pub use write::{write_error, write_error_raw, write_notification, write_request, write_result};

@@ -6,14 +6,18 @@
 //! Not here: the meaning of a method, and the contents of any member but the kind of an update.
 
 mod names;
+mod readable;
 mod reader;
+mod skim;
 
 pub use names::{Member, UpdateKind};
+pub use readable::{read, readable, value};
 pub(crate) use reader::{is_low, unit_at};
+pub use skim::{Skim, Skimmer};
 
 use crate::malformed::Malformed;
 use crate::raw::raw_value;
-use names::{MEMBERS, Object};
+use names::{MEMBERS, Object, PLACES};
 use reader::{Invalid, Reader, Text};
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -34,8 +38,16 @@ pub struct Scan<'a> {
 }
 
 /// Start and end of a value; both 0 for a member that is absent, since a value never begins a line.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Place(u32, u32);
+
+impl Place {
+    #[inline]
+    fn range(self) -> Option<Range<usize>> {
+        let Self(start, end) = self;
+        (end != 0).then_some(start as usize..end as usize)
+    }
+}
 
 /// Finds the counted members of the object in a line.
 ///
@@ -51,9 +63,9 @@ pub fn scan(line: &[u8]) -> Result<Scan<'_>, Malformed<'_>> {
             Err(Malformed::NotAnEnvelope { reason, id: None, answerable: true })
         }
         Some(b'{') => {
-            let mut walk = Walk::new(text);
+            let mut walk = Walk::new(line, Until::End);
             match walk.line() {
-                Ok(()) => Ok(walk.finish()),
+                Ok(()) => Ok(walk.finish(text)),
                 Err(Invalid) => Err(not_json(text, true)),
             }
         }
@@ -91,7 +103,13 @@ impl<'a> Scan<'a> {
 
     /// Whether a counted member of the params or of the update stands twice. Such a line belongs to no session.
     pub fn is_ambiguous(&self) -> bool {
-        self.twice & !Object::Root.bits() != 0
+        self.doubled().is_some()
+    }
+
+    /// The first counted member of the params or of the update that stands twice, such as `params.sessionId`.
+    pub fn doubled(&self) -> Option<&'static str> {
+        let first = (self.twice & !Object::Root.bits()).trailing_zeros();
+        PLACES.get(first as usize).copied()
     }
 
     /// Whether a string has half of a surrogate pair, which most parsers refuse; see
@@ -111,24 +129,33 @@ impl<'a> Scan<'a> {
     }
 
     fn place(&self, member: Member) -> Option<Range<usize>> {
-        let Place(start, end) = self.places[member as usize];
-        (end != 0).then_some(start as usize..end as usize)
+        self.places[member as usize].range()
     }
+}
+
+/// How far a line is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Until {
+    End,
+    /// Its session and the kind of its update are known.
+    Known,
+    /// They are, and it was left there, which looks like an error to what it was in.
+    Left,
 }
 
 /// One pass over a line.
 struct Walk<'a> {
-    text: &'a str,
     reader: Reader<'a>,
     places: [Place; MEMBERS],
     twice: u32,
     kind: UpdateKind,
+    until: Until,
 }
 
 impl<'a> Walk<'a> {
-    fn new(text: &'a str) -> Self {
+    fn new(line: &'a [u8], until: Until) -> Self {
         let (places, kind) = ([Place::default(); MEMBERS], UpdateKind::Other);
-        Self { text, reader: Reader::new(text.as_bytes()), places, twice: 0, kind }
+        Self { reader: Reader::new(line), places, twice: 0, kind, until }
     }
 
     fn line(&mut self) -> Result<(), Invalid> {
@@ -189,8 +216,17 @@ impl<'a> Walk<'a> {
             let name = self.reader.name()?;
             each(self, name)?;
             is_open = self.reader.next_member()?;
+            if self.until == Until::Known && self.knows_enough() {
+                self.until = Until::Left;
+                return Err(Invalid);
+            }
         }
         Ok(())
+    }
+
+    fn knows_enough(&self) -> bool {
+        let is_there = |member: Member| self.places[member as usize].range().is_some();
+        is_there(Member::SessionId) && is_there(Member::SessionUpdate) && self.twice == 0
     }
 
     /// Keeps the place of a value that `pass` passes over.
@@ -209,8 +245,8 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn finish(self) -> Scan<'a> {
-        let Self { text, reader, places, twice, kind } = self;
+    fn finish(self, text: &'a str) -> Scan<'a> {
+        let Self { reader, places, twice, kind, .. } = self;
         let mut scan = Scan { text, places, twice, kind, has_halves: reader.has_halves() };
         if twice != 0 {
             scan.kind = UpdateKind::Other;
@@ -306,14 +342,29 @@ mod tests {
     fn a_member_that_stands_twice_has_no_place() {
         let twice = scanned(r#"{"method":"m","params":{"sessionId":"a","s\u0065ssionId":"b","x":1,"x":2}}"#);
         assert!(twice.is_ambiguous() && twice.span(Member::SessionId).is_none());
+        assert_eq!(twice.doubled(), Some("params.sessionId"));
         let in_update = update(r#"{"sessionUpdate":"plan","toolCallId":1,"toolCallId":1}"#);
-        assert!(scanned(&in_update).is_ambiguous());
+        assert_eq!(scanned(&in_update).doubled(), Some("params.update.toolCallId"));
         let updates = scanned(r#"{"params":{"update":{},"update":{"sessionUpdate":"plan"}}}"#);
         assert_eq!((updates.is_ambiguous(), updates.kind()), (true, UpdateKind::Other));
         let elsewhere = update(r#"{"x":1,"x":2,"content":{"sessionUpdate":"a","sessionUpdate":"b"}}"#);
         assert!(!scanned(&elsewhere).is_ambiguous());
         let root = Message::parse(br#"{"id":1,"id":2,"method":"m"}"#);
         assert!(matches!(root, Err(Malformed::NotAnEnvelope { .. })));
+    }
+
+    // contract 1.7: a member that stands twice is named as it stands
+    #[test]
+    fn members_are_named_by_their_places() {
+        for (number, place) in PLACES.iter().enumerate() {
+            let (object, name) = match place.strip_prefix("params.") {
+                None => (Object::Root, *place),
+                Some(name) => {
+                    name.strip_prefix("update.").map_or((Object::Params, name), |name| (Object::Update, name))
+                }
+            };
+            assert_eq!(object.member(name.as_bytes()).map(|member| member as usize), Some(number), "{place}");
+        }
     }
 
     // quirk half-surrogate

@@ -207,6 +207,19 @@ async def test_a_session_is_exported_and_imported(shared: Daemon, client: AcpdCl
     assert b"".join([piece async for piece in client.export_session(session_id)]) == file
 
 
+# issue 28, RA10: with what tool calls and terminals wrote, where that is asked for
+async def test_a_session_is_exported_with_details(shared: Daemon, client: AcpdClient) -> None:
+    session_id = (await client.create_session(shared.work, "run echo quokka")).session_id
+    await until(client, session_id, TurnEndedEvent)
+    output = b"\n```\nquokka\n```\n"
+    plain = b"".join([piece async for piece in client.export_session(session_id, "markdown")])
+    detailed = b"".join([piece async for piece in client.export_session(session_id, "markdown", details=True)])
+    assert output in detailed
+    assert output not in plain
+    with pytest.raises(BadRequestError, match="format=markdown"):
+        _ = [piece async for piece in client.export_session(session_id, details=True)]
+
+
 # contract 7.3: turns in which all the words stand
 async def test_turns_are_found_by_their_words(shared: Daemon, client: AcpdClient) -> None:
     made = [(await client.create_session(shared.work, "a quokka went by")).session_id for _ in range(2)]

@@ -223,16 +223,16 @@ export class AcpdClient {
 
   /**
    * A session as a file, as it is read: `new Response(stream).text()` has all of it. A stream that fails in the middle
-   * is no whole file.
+   * is no whole file. With `details`, `markdown` also has what tool calls changed, and what they and terminals wrote.
    */
   async exportSession(
     sessionId: string,
-    options: CallOptions & { readonly format?: types.ExportFormat } = {},
+    options: CallOptions & { readonly format?: types.ExportFormat; readonly details?: boolean } = {},
   ): Promise<ReadableStream<Uint8Array>> {
-    const { format, signal } = options;
+    const { format, details, signal } = options;
     const path = sessionPath(sessionId, "/export");
     const headers = { Accept: "*/*" };
-    const response = await this.#http.open({ method: "GET", path, query: { format }, headers, signal });
+    const response = await this.#http.open({ method: "GET", path, query: { format, details }, headers, signal });
     if (response.body === null) throw new ProtocolError("the answer has no body", response.status);
     return typed(response.body, signal);
   }

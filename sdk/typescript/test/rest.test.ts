@@ -144,6 +144,19 @@ describe("a session", () => {
     expect(await new Response(await client.exportSession(sessionId)).text()).toBe(file);
   });
 
+  // issue 28, RA10: with what tool calls and terminals wrote, where that is asked for
+  test("is exported with details", async () => {
+    const { sessionId } = await create("run echo wanderlust");
+    await until(sessionId, "turn_ended");
+    const page = async (options: { details?: boolean } = {}) =>
+      new Response(await client.exportSession(sessionId, { format: "markdown", ...options })).text();
+    const output = "\n```\nwanderlust\n```\n";
+    expect(await page({ details: true })).toContain(output);
+    expect(await page()).not.toContain(output);
+    expect(await page({ details: false })).toBe(await page());
+    await expect(client.exportSession(sessionId, { details: true })).rejects.toMatchObject({ code: "bad_request" });
+  });
+
   // contract 1.6: pages of events, with a cursor
   test("its events come in pages, too", async () => {
     const { sessionId } = await create("one\ntwo");

@@ -144,6 +144,7 @@ stand one behind the other.
 
 Examples:
   acpd sessions export 5f0c9e --format markdown | less
+  acpd sessions export 5f0c9e --format markdown --details --output session.md
   acpd sessions export 5f0c9e 77ab12 --output sessions.jsonl")]
     Export(Export),
     /// Take over sessions from a file that export has written

@@ -2,6 +2,7 @@
 
 use super::Which;
 use clap::Args;
+use std::path::PathBuf;
 
 pub(super) const STATUS: &str = "\
 Exit codes: 0 a daemon runs, 4 there is none.
@@ -87,7 +88,7 @@ pub struct Open {
 /// `acpd doctor`
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(after_help = "\
-It looks at the configuration, agents, limits, the state directory with its database, the systemd unit \
+It looks at the configuration, agents, limits, the state directory with its log, the systemd unit \
 and the daemon, and changes nothing.
 Exit codes: 0 all is well, 1 something is not, with what to do about it.
 
@@ -107,4 +108,34 @@ pub struct Doctor {
     /// The daemon.
     #[command(flatten)]
     pub which: Which,
+}
+
+/// `acpd migrate`
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[command(after_help = "\
+Whatever needs the sessions does this by itself, before anything else. This does it alone, with as much free space as the database has.
+What was copied counts when it is run again. While another process uses the database, nothing is done: exit code 1.
+The database is kept as acpd.db.migrated for 30 days. One of which something could not be read is kept as acpd.db.damaged.
+Exit codes: 0 sessions are files, 1 they are not, and why.
+
+Examples:
+  acpd migrate
+  acpd migrate --state-dir /var/lib/acpd
+  acpd migrate --json | jq .lost")]
+pub struct Migrate {
+    /// Remove the database that was migrated, now or before
+    #[arg(long)]
+    pub remove_old: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// Read this configuration instead of $ACPD_CONFIG or ~/.config/acpd/config.toml
+    #[arg(long, value_name = "FILE", display_order = 90)]
+    pub config: Option<PathBuf>,
+
+    /// The state directory, instead of ~/.local/state/acpd
+    #[arg(long, value_name = "DIR", display_order = 91)]
+    pub state_dir: Option<PathBuf>,
 }

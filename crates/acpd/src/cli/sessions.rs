@@ -98,6 +98,10 @@ pub struct Export {
     #[arg(long, value_name = "FORMAT", default_value = "jsonl", hide_default_value = true, value_parser = export_form())]
     pub format: ExportForm,
 
+    /// With --format markdown: also what tool calls changed, and what they and terminals wrote
+    #[arg(long)]
+    pub details: bool,
+
     /// Write this file instead of stdout, once all of it is there
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,

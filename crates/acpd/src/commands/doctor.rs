@@ -122,7 +122,7 @@ fn of_state(config: &Config) -> Vec<Check> {
     let mut checks = judge::state(dir, &state);
     // Files that this look would make for another user would lock that one out.
     if judge::is_own(&state) {
-        checks.push(judge::database(acpd_eventlog::examine(dir)));
+        checks.extend(judge::log(acpd_eventlog::examine(dir)));
     }
     checks
 }

@@ -22,6 +22,7 @@ mod show;
 mod stopping;
 mod talking;
 mod target;
+mod unanswered;
 
 use super::{clap_failure, directory, standard_input};
 use crate::cli::{CommandLine, HostLocation, Run, RunFormat, SessionChoice};

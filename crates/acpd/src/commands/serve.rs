@@ -18,9 +18,10 @@ use crate::fleet::{self, Joined};
 use crate::hooks::{self, HookSpec, Hooks};
 use crate::image::{Image, Successor};
 use crate::local_host::{LocalHost, agent_specs, continuity, kill_on_signal, load_config};
+use crate::migrating::Waits;
 use crate::passed::{Passed, PassedError};
 use crate::runtime::if_any;
-use crate::signals::{StopSignals, handovers, hangups};
+use crate::signals::{SignalThread, StopSignals, handovers, hangups};
 use crate::state_dir;
 use crate::streams::stdout;
 use acpd_gateway::{
@@ -38,7 +39,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use token_uses::TokenUses;
 use tokio::signal::unix::Signal;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 /// What ends sessions when the daemon does, as their records name it.
@@ -81,6 +82,7 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
     let mut stops = StopSignals::without_hangup()?;
     // Before the configuration is read: a change of it from now on is one to reload.
     let (mut reloads, mut handovers) = (hangups()?, handovers()?);
+    let signals = SignalThread::start()?;
     let (config, passed) = (load(&args)?, passed?);
     if passed.tcp.is_empty() {
         check_exposure(&config, config.server.listen).map_err(Failure::Usage)?;
@@ -104,14 +106,28 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
     let listening = format!("{scheme}://{}", doors.addresses[0]);
     fleet::check(&config, &listening).map_err(Failure::Usage)?;
     let continuity = Continuity { is_handed_over: is_next, ..continuity(&config, TakesOver::All) };
+    let mut is_stopping = false;
     let local = {
-        let mut opening = Box::pin(LocalHost::open_for(&config, continuity, hooks::subscribers(&told)));
-        tokio::select! {
-            opened = &mut opening => opened?,
-            () = stops.next() => {
-                // Agents that were adopted so far are left as by a crash.
-                std::mem::forget(opening);
-                return Ok(Left { agents: true, ..Left::default() });
+        let (percent, mut migrating) = watch::channel(0);
+        let waits = Waits::AsService(percent);
+        let subscribers = hooks::subscribers(&told);
+        let mut opening = Box::pin(LocalHost::open_for(&config, continuity, subscribers, &waits));
+        loop {
+            tokio::select! {
+                opened = &mut opening => break opened?,
+                Ok(()) = migrating.changed() => {
+                    let percent = *migrating.borrow_and_update();
+                    let status = format!("moving the sessions of an earlier acpd to files: {percent} %");
+                    notify::tell(Standing::Migrating(status)).await;
+                }
+                // Sent to the image before, whose agents it was to end.
+                () = stops.next() => if is_next && !is_stopping {
+                    is_stopping = true;
+                } else {
+                    // Agents that were adopted so far are left as by a crash.
+                    std::mem::forget(opening);
+                    return Ok(Left { agents: true, ..Left::default() });
+                }
             }
         }
     };
@@ -137,11 +153,11 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
         server.join(fleet.door());
         fleet.run(&local.host, local.host.scope());
     }
-    for name in config.agents.keys() {
+    for name in config.agents.keys().filter(|_| !is_stopping) {
         local.host.agents().keep_spare(name);
     }
     let mut hooks = Hooks::begin(local.means_of_hooks(), told).await;
-    let pruner = Pruner::begin(&local.host, keep(&config));
+    let pruner = Pruner::begin(&local.host, &state_dir, keep(&config));
     let serving = local.host.scope().spawn("front door", {
         let (server, quit, listeners) = (server.clone(), quit.clone(), doors.listeners);
         async move { server.serve(listeners, quit).await }
@@ -153,12 +169,17 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
     {
         return Ok(Left::after_failure(local, unread));
     }
-    notify::tell(Standing::Ready(&listening));
+    let ready = || Standing::Ready(format!("listening on {listening}"));
+    notify::tell(ready()).await;
     unit::judge(&local, config.continuity.keep);
     let watching = TaskScope::default();
     let _watched = notify::keep_watch(&watching);
     let mut goes_by = config.file.clone();
+    let mut held_signals = Vec::new();
     let mut leaving = loop {
+        if is_stopping {
+            break Leaving::Stop;
+        }
         let asked = tokio::select! {
             () = stops.next() => break Leaving::Stop,
             // What comes of a signal is in the log only.
@@ -172,10 +193,10 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
         };
         match asked {
             Asked::Reload(answer) => {
-                notify::tell(Standing::Reloading);
+                notify::tell(Standing::Reloading).await;
                 let parts = (&server, &tokens, &pruner, fleet.as_ref());
                 let reloaded = reload(&args, parts, &local, (&mut goes_by, &state_dir), &mut hooks).await;
-                notify::tell(Standing::Ready(&listening));
+                notify::tell(ready()).await;
                 let _unread = answer.send(reloaded);
             }
             Asked::Drain(drains, answer) => {
@@ -188,12 +209,14 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
                     judged = handing_over::ask(&local, &image, &doors.addresses) => judged,
                 };
                 match &judged {
-                    Ok(version) => tracing::info!(version, "acpd hands over"),
+                    Ok(next) => tracing::info!(version = next.version, "acpd hands over"),
                     Err(reason) => tracing::error!(reason, "acpd does not hand over and goes on"),
                 }
                 let accepted = judged.clone().ok();
-                let _unread = answer.send(judged.map(|version| HandingOver { version }));
-                if let Some(version) = accepted {
+                let _unread = answer.send(judged.map(|next| HandingOver { version: next.version }));
+                if let Some(next) = accepted {
+                    held_signals = next.held_signals;
+                    let version = next.version;
                     watching.spawn("others that hand over", handing_over::answer_all(requests, version));
                     break Leaving::HandOver;
                 }
@@ -204,12 +227,12 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
     match leaving {
         Leaving::Stop => {
             tracing::info!(sessions, "acpd stopping");
-            notify::tell(Standing::Stopping);
+            notify::tell(Standing::Stopping).await;
             // From here on clients are refused.
             doors.copies.clear();
         }
         Leaving::HandOver => {
-            notify::tell(Standing::Reloading);
+            notify::tell(Standing::Reloading).await;
             server.hand_over();
         }
     }
@@ -237,9 +260,12 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
         fleet.leave().await;
     }
     let agents = local.end_or_leave(may_leave, INITIATOR, &mut stops).await;
-    // What comes while this image gives way is not lost: the process ends.
-    if leaving == Leaving::HandOver && stops.listen_no_more() {
-        leaving = Leaving::Stop;
+    if leaving == Leaving::HandOver {
+        // What comes from here on waits for the next image, or ends this process where that does not act on it.
+        signals.end()?;
+        if stops.listen_no_more() {
+            leaving = Leaving::Stop;
+        }
     }
     let uptime_s = since.elapsed().as_secs();
     match leaving {
@@ -253,7 +279,7 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
         Leaving::HandOver => {
             tracing::info!(uptime_s, program = %image.program.display(), "acpd becomes its next image");
             let Doors { copies: sockets, places, local, .. } = doors;
-            let successor = Some(Successor { image, sockets, places, local });
+            let successor = Some(Successor { image, held_signals, sockets, places, local });
             Ok(Left { agents, successor, failure: None })
         }
     }

@@ -82,7 +82,7 @@ async fn listed(args: List) -> Result<(), Failure> {
     let Listing { sessions, more, stale, .. } = match found {
         Looked::Found(daemon) => daemon.listing(&filter, most).await?,
         Looked::Unserved(config) => {
-            let stored = Stored::open(&config)?;
+            let stored = Stored::open(&config).await?;
             let sessions = stored.sessions(filter, most, args.json).await;
             if let Ok((sessions, _)) = &sessions {
                 waiting = Waiting::of(sessions);

@@ -47,17 +47,11 @@ fn appended(words: String, text: &str) -> String {
 
 /// Reads standard input to its end, at most so many bytes of it.
 async fn read(most: u64) -> Result<String, Failure> {
-    let mut reading = tokio::task::spawn_blocking(move || {
+    let reading = tokio::task::spawn_blocking(move || {
         let mut bytes = Vec::new();
         std::io::stdin().lock().take(most).read_to_end(&mut bytes).map(|_| bytes)
     });
-    let read = match tokio::time::timeout(NOTICED, &mut reading).await {
-        Ok(read) => read,
-        Err(_) => {
-            remark("reading standard input; </dev/null to skip");
-            reading.await
-        }
-    };
+    let read = notice(reading, || remark("reading standard input; </dev/null to skip")).await;
     let cannot =
         |why: &dyn std::fmt::Display| Failure::Usage(format!("cannot read the prompt from stdin: {why}"));
     let bytes = read.map_err(|error| cannot(&error))?.map_err(|error| cannot(&error))?;
@@ -68,9 +62,22 @@ async fn read(most: u64) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|_| cannot(&"it is not UTF-8"))
 }
 
+/// Waits for `reading`; calls `tell` once if that takes longer than [`NOTICED`].
+async fn notice<T>(reading: impl Future<Output = T>, tell: impl FnOnce()) -> T {
+    tokio::pin!(reading);
+    match tokio::time::timeout(NOTICED, &mut reading).await {
+        Ok(read) => read,
+        Err(_) => {
+            tell();
+            reading.await
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::appended;
+    use super::{NOTICED, appended, notice};
+    use std::time::Duration;
 
     // contract 7.1: standard input is appended to the words, and nothing is added to words without any
     #[test]
@@ -79,6 +86,18 @@ mod tests {
             [("", "review"), (" \n", "review"), ("a\n", "review\na\n"), ("a\nb", "review\na\nb")]
         {
             assert_eq!(appended("review".to_owned(), text), whole);
+        }
+    }
+
+    // contract 7.1: a wait for standard input is told once, and only one that a person notices
+    #[tokio::test(start_paused = true)]
+    async fn a_long_wait_is_told() {
+        let moment = Duration::from_millis(1);
+        for (wait, times) in [(NOTICED - moment, 0), (NOTICED + moment, 1), (NOTICED * 5, 1)] {
+            let mut told = 0;
+            let reading = tokio::time::timeout(wait, std::future::pending::<()>());
+            notice(reading, || told += 1).await.expect_err("nothing comes");
+            assert_eq!(told, times, "{wait:?}");
         }
     }
 }

@@ -19,6 +19,8 @@ use tokio::time::Instant;
 const LOOK: Duration = Duration::from_millis(25);
 /// After which it is said what is waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// The time that keepers, and the locks of a process, have for what takes them milliseconds: a machine may be busy.
+const SETTLED: Duration = Duration::from_secs(5);
 /// Live sessions that are counted at most.
 pub(super) const MOST: usize = 2_000;
 
@@ -50,7 +52,7 @@ pub(crate) async fn stop(args: Operate) -> Result<(), Failure> {
 async fn waiting(state_dir: &Path) -> Result<usize, Failure> {
     let mut config = Config::default();
     config.storage.path = state_dir.to_owned();
-    let stored = Stored::open(&config)?;
+    let stored = Stored::open_as_it_is(&config)?;
     let counted = count_waiting(&stored).await;
     stored.close().await;
     counted
@@ -63,7 +65,7 @@ async fn count_waiting(stored: &Stored) -> Result<usize, Failure> {
         let (sessions, _) = stored.sessions(filter, MOST, false).await?;
         let waiting = sessions.iter().filter(|session| session.detached_since.is_some()).count();
         // The locks of a process stay a moment longer than the process can be seen; and others may have live sessions.
-        if waiting == sessions.len() || begun.elapsed() >= PATIENCE {
+        if waiting == sessions.len() || begun.elapsed() >= SETTLED {
             return Ok(waiting);
         }
         tokio::time::sleep(LOOK).await;

@@ -1,5 +1,6 @@
 //! Numbers with a unit: durations as people write them (`250ms`, `1s`, `5m`, `2h`, `never`) and byte counts (`64 MiB`).
 
+use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
@@ -106,19 +107,24 @@ impl<'de> Deserialize<'de> for Wait {
 
 impl Serialize for Wait {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Wait::Never => to.serialize_str("never"),
-            Wait::After(limit) => span(limit, to),
-        }
+        to.collect_str(self)
     }
 }
 
-/// For `serialize_with`: as it can be written, with the largest unit that divides it.
+/// The duration as the configuration has it, in the largest unit that divides it.
+impl fmt::Display for Wait {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Wait::After(limit) = self else { return to.write_str("never") };
+        let millis = limit.as_millis();
+        let whole = TIMES.iter().find(|(_, unit)| millis > 0 && millis.is_multiple_of(u128::from(*unit)));
+        let (unit, size) = whole.unwrap_or(&("s", 1));
+        write!(to, "{}{unit}", millis / u128::from(*size))
+    }
+}
+
+/// For `serialize_with`: as it can be written.
 pub(super) fn span<S: Serializer>(span: &Duration, to: S) -> Result<S::Ok, S::Error> {
-    let millis = span.as_millis();
-    let whole = TIMES.iter().find(|(_, unit)| millis > 0 && millis.is_multiple_of(u128::from(*unit)));
-    let (unit, size) = whole.unwrap_or(&("s", 1));
-    to.collect_str(&format_args!("{}{unit}", millis / u128::from(*size)))
+    to.collect_str(&Wait::After(*span))
 }
 
 /// For `serialize_with`: as it can be written.
@@ -222,6 +228,7 @@ mod tests {
             ("1d", after(86_400_000)),
         ] {
             assert_eq!(text.parse(), expected, "{text}");
+            assert_eq!(expected.map(|wait| wait.to_string()).as_deref(), Ok(text), "as it is said");
         }
         for (texts, wrong) in [
             (

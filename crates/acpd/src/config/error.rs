@@ -90,8 +90,10 @@ fn words(name: &str, absent: Option<&str>, meant: Option<&str>, known: &[String]
     if let Some(why) = absent {
         return format!("agent {name} is not installed: {why}");
     }
-    let meant = meant.map(|meant| format!(", did you mean \"{meant}\"?")).unwrap_or_default();
-    format!("no agent is called \"{name}\"{meant}; configured: {}", known.join(", "))
+    let is_there = |meant: &str| known.iter().any(|known| known == meant);
+    let more = |meant: &str| if is_there(meant) { "" } else { ", which is not installed" };
+    let meant = meant.map(|meant| format!("; did you mean \"{meant}\"{}?", more(meant)));
+    format!("no agent is called \"{name}\"; configured: {}{}", known.join(", "), meant.unwrap_or_default())
 }
 
 /// An error at a span of the file's text. `secret`: the line may hold a secret and is not repeated.

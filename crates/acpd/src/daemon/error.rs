@@ -140,7 +140,7 @@ struct Body {
 impl Problem {
     /// Reads an answer, which may come from a proxy and be no problem document at all.
     pub(crate) fn read(status: StatusCode, body: &[u8], token_given: bool) -> Self {
-        let body: Body = serde_json::from_slice(body).unwrap_or_default();
+        let body: Body = acpd_wire::read(body).unwrap_or_default();
         let name = body.r#type.rsplit(':').next().unwrap_or_default();
         Self {
             status,

@@ -185,7 +185,7 @@ impl Follower {
     fn take(&mut self, event: &SseEvent) -> Result<Option<Followed>, DaemonError> {
         if event.id.is_none() {
             if event.kind == "closed" {
-                let told: serde_json::Value = serde_json::from_str(&event.data).unwrap_or_default();
+                let told = acpd_wire::value(event.data.as_bytes());
                 let text = |key: &str| line(told[key].as_str().unwrap_or_default(), 300);
                 let words = [text("reason"), text("detail")].into_iter().filter(|text| !text.is_empty());
                 let why = format!("the daemon closed the stream: {}", words.collect::<Vec<_>>().join(", "));

@@ -11,6 +11,8 @@ use crate::cli::{Connect, Which};
 use crate::config::{Client, Config, Wait};
 use crate::exit::Failure;
 use crate::local_host::load_config;
+use crate::streams::remark;
+use acpd_eventlog::migration;
 use acpd_gateway::local_holder;
 use std::path::Path;
 use std::time::Duration;
@@ -165,11 +167,34 @@ fn daemon_at(
     Ok(Daemon::new(address, authorization, ca).named_by(setting))
 }
 
-/// The daemon that serves a state directory through its socket, if one answers there.
+/// The daemon that serves a state directory through its socket, if one answers there. One that migrates the directory first is waited
+/// for, however long that takes.
+pub(crate) async fn find_daemon(state_dir: &Path) -> Result<Option<Daemon>, Failure> {
+    let mut is_told = false;
+    loop {
+        // It may come to an end while it is asked, or begin.
+        let was_migrating = is_migrating(state_dir);
+        let found = ask_daemon(state_dir).await;
+        if matches!(found, Ok(Some(_))) || !was_migrating && !is_migrating(state_dir) {
+            return found;
+        }
+        if !std::mem::replace(&mut is_told, true) {
+            remark("waiting for the daemon, which moves the sessions of an earlier acpd to files");
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Returns true if a daemon is there that has not come to its socket because it migrates the state directory.
+fn is_migrating(state_dir: &Path) -> bool {
+    migration::is_begun(state_dir) && local_holder(state_dir).is_some()
+}
+
+/// The daemon that answers now.
 ///
 /// A socket without a listener was left behind by a daemon that was killed. One that takes a connection and
 /// does not answer is an error: the sessions are not hosted beside a daemon that may well live.
-pub(crate) async fn find_daemon(state_dir: &Path) -> Result<Option<Daemon>, Failure> {
+async fn ask_daemon(state_dir: &Path) -> Result<Option<Daemon>, Failure> {
     let elsewhere = said(std::env::var_os(TOKEN)).and_then(|token| bearer(&token));
     let daemon =
         Daemon::new(Address::Local(state_dir.to_owned()), None, None).with_token_elsewhere(elsewhere);

@@ -142,7 +142,7 @@ impl Daemon {
             self.read(response, ANSWER).await
         };
         let body = tokio::time::timeout(within, asked).await.map_err(|_| self.slow(within))??;
-        serde_json::from_slice(&body).map_err(|error| self.unreadable(&error))
+        acpd_wire::read(&body).map_err(|error| self.unreadable(&error))
     }
 
     /// Asks for something to be done that takes no longer than a look.
@@ -166,7 +166,7 @@ impl Daemon {
             self.read(response, ANSWER).await
         };
         let body = tokio::time::timeout(within, asked).await.map_err(|_| self.slow(within))??;
-        serde_json::from_slice(&body).map_err(|error| self.unreadable(&error))
+        acpd_wire::read(&body).map_err(|error| self.unreadable(&error))
     }
 
     /// Asks for something to be done, which takes as long as it takes: the daemon bounds it.

@@ -66,7 +66,7 @@ impl Daemon {
         let body = self.read(response, ANSWER).await?;
         // What is only done answers nothing.
         let body = if body.is_empty() { Bytes::from_static(b"null") } else { body };
-        serde_json::from_slice(&body).map_err(|error| self.unreadable(&error))
+        acpd_wire::read(&body).map_err(|error| self.unreadable(&error))
     }
 }
 

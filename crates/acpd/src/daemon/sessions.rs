@@ -8,6 +8,7 @@ use crate::address::encoded;
 use crate::clean::line;
 use crate::moment::Moment;
 use acpd_host::{ExportForm, PermissionMode, ShownUsage};
+use acpd_record::BriefEnd;
 use backon::{ExponentialBuilder, Retryable};
 use bytes::Bytes;
 use futures_util::Stream;
@@ -15,6 +16,7 @@ use http::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
+use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -47,7 +49,7 @@ pub(crate) struct Session {
     pub(crate) last_turn: Option<LastTurn>,
     /// Questions of its agent that wait for an answer.
     pub(crate) open_questions: u64,
-    pub(crate) termination_info: Option<Value>,
+    pub(crate) termination_info: Part,
     /// Since when its agent waits for the next daemon.
     pub(crate) detached_since: Option<Moment>,
     /// Until when it does, where that is known.
@@ -57,13 +59,32 @@ pub(crate) struct Session {
     pub(crate) node: Option<String>,
     /// Since when that cannot be reached.
     pub(crate) unreachable_since: Option<Moment>,
-    pub(crate) metadata: Value,
+    pub(crate) metadata: Part,
     /// Why it ended, where that is all that was read of its end.
     #[serde(skip)]
     pub(crate) reason: Option<String>,
     /// The object as the daemon wrote it.
     #[serde(skip)]
     pub(crate) raw: Option<Box<RawValue>>,
+}
+
+/// A member of a session that is read when it is needed: a list of thousands needs little of each.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Part(Option<Box<RawValue>>);
+
+impl Part {
+    /// Reads it; `None` where there is none, or one of another shape.
+    pub(crate) fn read<'a, T: Deserialize<'a>>(&'a self) -> Option<T> {
+        serde_json::from_str(self.0.as_ref()?.get()).ok()
+    }
+}
+
+#[cfg(test)]
+impl From<Value> for Part {
+    fn from(value: Value) -> Self {
+        Self(to_raw_value(&value).ok())
+    }
 }
 
 /// How the last turn of a session ended.
@@ -77,7 +98,7 @@ pub(crate) struct LastTurn {
 
 impl Session {
     pub(crate) fn read(raw: Box<RawValue>) -> Result<Self, serde_json::Error> {
-        let session: Self = serde_json::from_str(raw.get())?;
+        let session: Self = acpd_wire::read(raw.get().as_bytes())?;
         Ok(Self { raw: Some(raw), ..session })
     }
 
@@ -87,9 +108,9 @@ impl Session {
     }
 
     /// Why it ended: `completed`, `error` or `terminated`.
-    pub(crate) fn end_reason(&self) -> Option<&str> {
-        let told = || self.termination_info.as_ref()?["reason"].as_str();
-        self.reason.as_deref().or_else(told)
+    pub(crate) fn end_reason(&self) -> Option<Cow<'_, str>> {
+        let told = || self.termination_info.read::<BriefEnd<'_>>()?.reason;
+        self.reason.as_deref().map(Cow::Borrowed).or_else(told)
     }
 
     /// A session of this process, as a daemon would show it.
@@ -177,8 +198,10 @@ impl Daemon {
 
     /// A session as a file.
     pub(crate) async fn export(&self, id: &str, form: ExportForm) -> Result<Download, DaemonError> {
+        let details =
+            if matches!(form, ExportForm::Markdown { details: true }) { "&details=true" } else { "" };
         let form: &str = form.into();
-        self.download(&format!("/v1/sessions/{}/export?format={form}", encoded(id))).await
+        self.download(&format!("/v1/sessions/{}/export?format={form}{details}", encoded(id))).await
     }
 
     /// Takes over a session from a file.
@@ -216,12 +239,18 @@ pub(crate) enum End {
     Delete,
 }
 
-/// The only one of these whose id ends or begins like this.
-pub(crate) fn meant(part: &str, sessions: Vec<Session>) -> Result<Session, FindError> {
-    let part = part.to_ascii_lowercase();
-    let is_meant =
-        |session: &Session| session.session_id.ends_with(&part) || session.session_id.starts_with(&part);
+/// The one of these that has this id, or the only one whose id ends or begins so, capitals or not.
+pub(crate) fn meant(part: &str, mut sessions: Vec<Session>) -> Result<Session, FindError> {
+    if let Some(at) = sessions.iter().position(|session| session.session_id == part) {
+        return Ok(sessions.swap_remove(at));
+    }
+    let same = |id: Option<&str>| id.is_some_and(|id| id.eq_ignore_ascii_case(part));
+    let is_meant = |session: &Session| {
+        let id = &session.session_id;
+        same(id.get(..part.len())) || same(id.len().checked_sub(part.len()).and_then(|from| id.get(from..)))
+    };
     let mut found = sessions.into_iter().filter(is_meant);
+    let part = part.to_owned();
     match (found.next(), found.next()) {
         (Some(only), None) => Ok(only),
         (None, _) => Err(FindError::Unknown { id: part }),
@@ -284,15 +313,22 @@ mod tests {
     fn an_end_or_a_beginning_names_a_session() {
         let sessions = || {
             let session = |id: &str| Session { session_id: id.to_owned(), ..Session::default() };
-            ["0199-aa11", "0199-bb22", "aa11-cc22"].map(session).to_vec()
+            ["0199-aa11", "0199-bb22", "aa11-cc22", "ABC", "ABCD"].map(session).to_vec()
         };
-        for (part, id) in [("bb22", "0199-bb22"), ("C22", "aa11-cc22"), ("aa11-", "aa11-cc22"), ("199-", "")]
-        {
+        for (part, id) in [
+            ("bb22", "0199-bb22"),
+            ("C22", "aa11-cc22"),
+            ("aa11-", "aa11-cc22"),
+            ("199-", ""),
+            ("abcd", "ABCD"),
+            // All of one, and the beginning of another.
+            ("ABC", "ABC"),
+        ] {
             let found = meant(part, sessions()).map(|session| session.session_id);
             assert_eq!(found.as_deref().unwrap_or_default(), id, "{part}");
         }
         // An end of one and the beginning of another; the end of two; the beginning of two.
-        for part in ["aa11", "22", "0199"] {
+        for part in ["aa11", "22", "0199", "abc"] {
             let error = meant(part, sessions()).expect_err(part);
             assert!(
                 matches!(&error, FindError::Ambiguous { candidates, .. } if candidates.len() == 2),

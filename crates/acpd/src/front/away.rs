@@ -18,13 +18,22 @@ pub(super) struct Away {
     pub(super) until: Instant,
     backoff: ExponentialBackoff,
     is_said: bool,
-    /// Why it was lost, or could not be reached.
+    /// The reason for which it was lost.
+    pub(super) lost: String,
+    /// The reason of the last attempt that failed; at first the same.
     pub(super) why: String,
 }
 
 impl Away {
     pub(super) fn new(now: Instant, keep: Duration, why: String) -> Self {
-        Self { since: now, until: now + keep, backoff: BACKOFF.build(), is_said: false, why }
+        Self {
+            since: now,
+            until: now + keep,
+            backoff: BACKOFF.build(),
+            is_said: false,
+            lost: why.clone(),
+            why,
+        }
     }
 
     /// When it is tried again. One that is about to come back says when.

@@ -99,7 +99,7 @@ impl Front {
             }
             let (now, keep) = (Instant::now(), self.carried.daemon.reconnect());
             match &mut self.away {
-                Some(away) => away.why = why,
+                Some(away) => (away.lost, away.why) = (why.clone(), why),
                 None => self.away = Some(Away::new(now, keep, why)),
             }
             match self.find(retry).await {
@@ -169,7 +169,7 @@ impl Front {
                     () = until(away.says_at()) => {
                         away.says();
                         // One that is not read needs no news.
-                        let _full = carried.news.try_send(News::Away(away.why.clone()));
+                        let _full = carried.news.try_send(News::Away(away.lost.clone()));
                     }
                     () = tokio::time::sleep_until(away.until) => return Err(given_up(away, carried.daemon.reconnect())),
                 }
@@ -306,6 +306,10 @@ impl Shared<'_> {
                 self.core.lock().client_said(line, fresh_key, &mut out);
                 for line in out.to_daemon {
                     sink.feed(frame(line)).await?;
+                }
+                for line in out.to_client {
+                    // The receiver notices a reader that has gone.
+                    let _unread = self.pieces.send(ended(line)).await;
                 }
                 return Ok(());
             }

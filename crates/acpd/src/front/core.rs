@@ -97,6 +97,11 @@ impl FrontCore {
 
     /// A line of the client: what the daemon is sent. `key` makes a key that nothing else has, for what needs one.
     pub(super) fn client_said(&mut self, line: Bytes, key: impl FnOnce() -> String, out: &mut Out) {
+        if !self.has_begun() && !begins(&line) {
+            // A daemon would take it for the end of the link.
+            out.to_client.extend(too_early(&line));
+            return;
+        }
         match Message::parse(&line) {
             Ok(Message::Request { id, method, params }) => {
                 let (id, kind) = (id.to_owned(), Kind::of(&method));
@@ -138,6 +143,11 @@ impl FrontCore {
             _ => {}
         }
         out.to_daemon.push(line);
+    }
+
+    /// Returns true once the client has initialized, or is about to.
+    fn has_begun(&self) -> bool {
+        self.hello.is_some() || self.open.iter().any(|open| open.kind == Kind::Initialize)
     }
 
     /// A request as the daemon is sent it.
@@ -387,6 +397,26 @@ impl FrontCore {
         write_notification(&mut line, method::CANCEL_REQUEST, Some(params.as_bytes()));
         line.freeze()
     }
+}
+
+/// Returns true for the request that a connection begins with.
+fn begins(line: &[u8]) -> bool {
+    matches!(Message::parse(line), Ok(Message::Request { method, .. }) if method == method::INITIALIZE)
+}
+
+/// The answer to a line before `initialize`, as a daemon would give it; `None` for what has no answer.
+fn too_early(line: &[u8]) -> Option<Bytes> {
+    let (id, code, message) = match Message::parse(line) {
+        Ok(Message::Request { id, method, .. }) => {
+            let message = format!("{method} before initialize: initialize the connection first");
+            (id, codes::INVALID_REQUEST, message)
+        }
+        Ok(_) => return None,
+        Err(malformed) => (malformed.answer_id(), malformed.code()?, malformed.to_string()),
+    };
+    let mut answer = BytesMut::new();
+    write_error(&mut answer, id, code, &message, None);
+    Some(answer.freeze())
 }
 
 /// The text of an id, if it may be one of the front end's own.

@@ -10,6 +10,9 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Between two columns.
 const GAP: usize = 2;
+/// Without a screen nothing is cut, and a cell that is wider than this moves what is behind it in its own line: one long title
+/// would else make every line as long.
+const SPILLS: usize = 40;
 
 /// How a cell is to be seen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -75,12 +78,22 @@ pub(crate) fn table<const N: usize>(
         let cells = rows.iter().map(|row| width(&row[at].text));
         cells.chain([columns[at].title.len()]).max().unwrap_or_default()
     });
-    if let Some(screen) = screen {
-        fit(columns, &mut widths, screen);
+    match screen {
+        Some(screen) => fit(columns, &mut widths, screen),
+        None => spill(columns, &mut widths),
     }
     let head: [Cell; N] =
         std::array::from_fn(|at| Cell { text: columns[at].title.to_owned(), tone: Tone::Dim });
-    std::iter::once(&head).chain(rows).map(|row| line(columns, row, &widths, paint)).collect()
+    let cuts = screen.is_some();
+    std::iter::once(&head).chain(rows).map(|row| line(columns, row, (&widths, cuts), paint)).collect()
+}
+
+fn spill<const N: usize>(columns: &[Column; N], widths: &mut [usize; N]) {
+    for (column, width) in columns.iter().zip(widths) {
+        if column.cut != Cut::Never {
+            *width = (*width).min(SPILLS);
+        }
+    }
 }
 
 fn fit<const N: usize>(columns: &[Column; N], widths: &mut [usize; N], screen: usize) {
@@ -97,12 +110,17 @@ fn fit<const N: usize>(columns: &[Column; N], widths: &mut [usize; N], screen: u
     }
 }
 
-fn line<const N: usize>(columns: &[Column; N], row: &[Cell; N], widths: &[usize; N], paint: Paint) -> String {
+fn line<const N: usize>(
+    columns: &[Column; N],
+    row: &[Cell; N],
+    (widths, cuts): (&[usize; N], bool),
+    paint: Paint,
+) -> String {
     let mut line = String::with_capacity(widths.iter().sum::<usize>() + GAP * N);
     for at in 0..N {
         let Cell { text, tone } = &row[at];
         let shown = match columns[at].cut {
-            _ if width(text) <= widths[at] => Cow::Borrowed(text.as_str()),
+            _ if !cuts || width(text) <= widths[at] => Cow::Borrowed(text.as_str()),
             Cut::Start(_) => Cow::Owned(cut_start(text, widths[at])),
             Cut::End(_) | Cut::Never => Cow::Owned(cut_end(text, widths[at])),
         };
@@ -188,6 +206,17 @@ mod tests {
             assert_eq!(lines[2], last, "{width}");
             assert!(width < 19 || lines.iter().all(|line| line.width() <= width), "{lines:?}");
         }
+    }
+
+    // contract 7.1: for programs nothing is cut, and one long cell makes no other line longer
+    #[test]
+    fn a_long_cell_moves_its_own_line() {
+        let long = "/".repeat(200);
+        let columns = [Column::text("WHERE", Cut::Start(5)), Column::text("ID", Cut::Never)];
+        let row = |place: &str, id: &str| [place, id].map(|text| Cell::from(text.to_owned()));
+        let lines = table(&columns, &[row("/src", "a"), row(&long, "b")], None, Paint::new(false));
+        assert_eq!(lines[1..], [format!("/src{}a", " ".repeat(38)), format!("{long}  b")]);
+        assert_eq!(lines[0].len(), 44);
     }
 
     #[test]

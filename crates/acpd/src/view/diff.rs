@@ -1,15 +1,13 @@
-//! The lines that differ between two texts, for showing; bounded in size and in cost.
+//! The lines that differ between two texts, for showing; bounded in size.
 
 use super::paint::Paint;
 use crate::clean::verbatim;
+use acpd_host::{LineChange, line_changes};
 
 /// At most this many lines of one change are shown.
 const SHOWN_LINES: usize = 40;
 /// At most this many characters of a line are shown.
 const SHOWN_WIDTH: usize = 160;
-/// Above this product of line counts the exact comparison costs too much, and the change is shown as all lines
-/// out, all lines in.
-const EXACT: usize = 1 << 20;
 
 /// One line of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,9 +53,7 @@ impl Shown {
 
 /// The change from `old` (`None`: there was no file) to `new`.
 pub(super) fn show(old: Option<&str>, new: &str) -> Shown {
-    let old: Vec<&str> = old.unwrap_or_default().lines().collect();
-    let new: Vec<&str> = new.lines().collect();
-    let changes = compare(&old, &new);
+    let changes = changed(old.unwrap_or_default(), new);
     let count = |wanted: fn(&Line<&str>) -> bool| changes.iter().filter(|line| wanted(line)).count();
     let added = count(|line| matches!(line, Line::Added(_)));
     let removed = count(|line| matches!(line, Line::Removed(_)));
@@ -83,49 +79,20 @@ fn pick<T: Clone>(lines: &[Line<T>], most: usize) -> Vec<Line<T>> {
     }
 }
 
-fn compare<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<Line<&'a str>> {
-    let head = old.iter().zip(new).take_while(|(old, new)| old == new).count();
-    let (old, new) = (&old[head..], &new[head..]);
-    let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
-    let (old, new) = (&old[..old.len() - tail], &new[..new.len() - tail]);
-    if old.len().saturating_mul(new.len()) > EXACT {
-        return old
-            .iter()
-            .map(|line| Line::Removed(*line))
-            .chain(new.iter().map(|line| Line::Added(*line)))
-            .collect();
-    }
-    walk(old, new, &common(old, new))
-}
-
-/// `common[i][j]`, row by row: how many lines `old[i..]` and `new[j..]` have in common, in order.
-fn common(old: &[&str], new: &[&str]) -> Vec<Vec<u32>> {
-    let mut table = vec![vec![0; new.len() + 1]; old.len() + 1];
-    for i in (0..old.len()).rev() {
-        for j in (0..new.len()).rev() {
-            table[i][j] =
-                if old[i] == new[j] { table[i + 1][j + 1] + 1 } else { table[i + 1][j].max(table[i][j + 1]) };
-        }
-    }
-    table
-}
-
-fn walk<'a>(old: &[&'a str], new: &[&'a str], common: &[Vec<u32>]) -> Vec<Line<&'a str>> {
-    let (mut i, mut j) = (0, 0);
-    let mut lines = Vec::new();
-    while i < old.len() || j < new.len() {
-        if i < old.len() && j < new.len() && old[i] == new[j] {
-            if lines.last().is_some_and(|line| *line != Line::Gap) {
-                lines.push(Line::Gap);
+/// The lines that differ, with a gap between those that are apart.
+fn changed<'a>(old: &'a str, new: &'a str) -> Vec<Line<&'a str>> {
+    let (mut lines, mut is_apart) = (Vec::new(), false);
+    for change in line_changes(old, new) {
+        let line = match change {
+            LineChange::Kept(_) => {
+                is_apart = !lines.is_empty();
+                continue;
             }
-            (i, j) = (i + 1, j + 1);
-        } else if j == new.len() || (i < old.len() && common[i + 1][j] >= common[i][j + 1]) {
-            lines.push(Line::Removed(old[i]));
-            i += 1;
-        } else {
-            lines.push(Line::Added(new[j]));
-            j += 1;
-        }
+            LineChange::Removed(text) => Line::Removed(text),
+            LineChange::Added(text) => Line::Added(text),
+        };
+        lines.extend(std::mem::take(&mut is_apart).then_some(Line::Gap));
+        lines.push(line);
     }
     lines
 }

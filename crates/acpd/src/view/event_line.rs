@@ -15,7 +15,7 @@ const KIND: usize = 21;
 
 /// The line of an event, cut to `width` if there is one. Times are UTC.
 pub(crate) fn event_line(json: &str, width: Option<usize>, screen: Screen) -> String {
-    let event: Value = serde_json::from_str(json).unwrap_or_default();
+    let event = acpd_wire::value(json.as_bytes());
     let paint = Paint::new(screen.colour);
     let at = event["at"].as_str().and_then(|at| at.parse::<Timestamp>().ok());
     let at = at.map_or_else(|| "?".to_owned(), |at| at.strftime("%m-%d %H:%M:%S").to_string());

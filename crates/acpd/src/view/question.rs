@@ -53,13 +53,18 @@ impl Choice {
 impl Question {
     /// Reads the params of `session/request_permission`; None when they offer nothing.
     pub(crate) fn read(params: &[u8]) -> Option<Self> {
-        let params: Value = serde_json::from_slice(params).ok()?;
+        let params: Value = acpd_wire::read(params).ok()?;
         let options: Vec<Choice> = params["options"].as_array()?.iter().filter_map(choice).collect();
         (!options.is_empty()).then(|| Self { call: params["toolCall"].clone(), options })
     }
 
     pub(crate) fn options(&self) -> &[Choice] {
         &self.options
+    }
+
+    /// True if both ask about the same tool call.
+    pub(crate) fn is_about_the_call_of(&self, other: &Self) -> bool {
+        self.call["toolCallId"] == other.call["toolCallId"]
     }
 
     /// PE-4: the agent's own way to be refused.

@@ -13,7 +13,7 @@ use crate::moment::Moment;
 use acpd_host::ShownUsage;
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::time::Duration;
 
 /// Characters of a line that are shown at most.
@@ -74,7 +74,8 @@ impl Chosen {
         struct Whole {
             snapshot: Chosen,
         }
-        let whole = session.raw.as_deref().and_then(|raw| serde_json::from_str::<Whole>(raw.get()).ok());
+        let whole =
+            session.raw.as_deref().and_then(|raw| acpd_wire::read::<Whole>(raw.get().as_bytes()).ok());
         whole.unwrap_or_default().snapshot
     }
 
@@ -126,13 +127,14 @@ pub(crate) fn session_record(session: &Session, now: Timestamp, screen: Screen) 
     fact("tokens", session.usage.as_ref().map(tokens));
     fact("cost", session.usage.as_ref().map(cost));
     fact("agent's id", of(&session.native_session_id));
-    for (name, value) in session.metadata.as_object().into_iter().flatten() {
+    let metadata: Map<String, Value> = session.metadata.read().unwrap_or_default();
+    for (name, value) in &metadata {
         fact(&spaced(&line(name, 40)), plain(value));
     }
     let mut lines = facts.lines(paint);
-    if let Some(info) = session.termination_info.as_ref().filter(|_| session.ended) {
+    if let Some(info) = session.termination_info.read::<Value>().filter(|_| session.ended) {
         lines.push(String::new());
-        lines.extend(termination(info, &session.agent, paint));
+        lines.extend(termination(&info, &session.agent, paint));
     }
     lines
 }
@@ -251,8 +253,8 @@ mod tests {
             title: Some("a\u{1b}[31m title".to_owned()),
             created_at: "2026-11-21T11:00:00Z".into(),
             updated_at: "2026-11-21T11:59:00Z".into(),
-            termination_info: Some(info),
-            metadata: json!({"createdBy": "ci", "nothing": null, "deep": {"x": 1}}),
+            termination_info: info.into(),
+            metadata: json!({"createdBy": "ci", "nothing": null, "deep": {"x": 1}}).into(),
             ..Session::default()
         };
         let now = "2026-11-21T12:00:00Z".parse().expect("a time");

@@ -174,7 +174,7 @@ pub(crate) fn top(
 
 /// What a session is doing, or how it ended.
 pub(crate) fn state(session: &Session) -> Cell {
-    let (text, tone) = match (session.ended, session.end_reason()) {
+    let (text, tone) = match (session.ended, session.end_reason().as_deref()) {
         (true, Some("error")) => ("ended: error".to_owned(), Tone::Bad),
         (true, Some(reason)) => (format!("ended: {}", line(reason, 20)), Tone::Dim),
         (true, None) => ("ended".to_owned(), Tone::Dim),

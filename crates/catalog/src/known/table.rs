@@ -34,6 +34,10 @@ const CLAUDE_LOGIN: Login = Login {
     command: &["claude", "/login"],
 };
 
+// It puts a link in the place of what is embedded, and that behind the user's words.
+const CLAUDE_HABITS: Habits =
+    Habits { moves_resources: true, ..keeps(place("CLAUDE_CONFIG_DIR", ".claude", "")) };
+
 const CODEX_LOGIN: Login = Login {
     variables: &["CODEX_API_KEY", "OPENAI_API_KEY"],
     files: &[place("CODEX_HOME", ".codex", "auth.json")],
@@ -78,7 +82,7 @@ pub const KNOWN: &[Known] = &[
         // It has none of its own, and takes the argument for Claude Code's.
         version_args: &[],
         wanted: Wanted::DEFAULT,
-        habits: keeps(place("CLAUDE_CONFIG_DIR", ".claude", "")),
+        habits: CLAUDE_HABITS,
         login: CLAUDE_LOGIN,
     },
     Known {
@@ -92,7 +96,7 @@ pub const KNOWN: &[Known] = &[
         companion: None,
         version_args: &[],
         wanted: Wanted::DEFAULT,
-        habits: keeps(place("CLAUDE_CONFIG_DIR", ".claude", "")),
+        habits: CLAUDE_HABITS,
         login: CLAUDE_LOGIN,
     },
     Known {

@@ -41,7 +41,7 @@ pub(crate) struct Stored {
 
 /// Every session of a state directory, by id.
 pub(crate) fn stored(state: &Path) -> BTreeMap<String, Stored> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     runtime.block_on(async {
         let log = EventLog::open(state, Options::default()).expect("the log opens");
         let mut all = BTreeMap::new();

@@ -10,7 +10,7 @@
 use crate::dice::{Dice, number_from, seeds};
 use crate::drive::Driver;
 use crate::interleavings::{AGENTS, in_order, saw_what_is_stored, scratch, step};
-use acpd_e2e::{Deadline, GRACES, Scratch};
+use acpd_e2e::{Deadline, Scratch};
 use rustix::process::Signal;
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ fn killed_at_any_moment() {
     let (mut lives, mut known) = (Vec::new(), Vec::new());
     for _ in 0..number_from("ACPD_KILLS", KILLS) {
         let mut driver = live(&scratch, &mut dice, &known);
-        driver.client.ended(GRACES + Duration::from_secs(1));
+        driver.client.ended();
         driver.answered(false);
         known.extend(driver.sessions());
         lives.push(driver);

@@ -106,7 +106,7 @@ fn a_session_is_live_in_one_process() {
     assert_eq!(second.exit_unread(PATIENCE), Some(Exit::Code(0)));
     third.call("session/load", &params);
     third.finish();
-    owner.ended(PATIENCE);
+    owner.ended();
     assert_eq!(in_order(&scratch)[&session].causes(), ["daemon_lost", "daemon_shutdown", "daemon_shutdown"]);
 }
 
@@ -157,5 +157,5 @@ fn what_a_session_does_is_known_in_other_processes() {
     next.read_to_end();
     assert_eq!(next.exit_unread(PATIENCE), Some(Exit::Code(0)));
     other.finish();
-    owner.ended(PATIENCE);
+    owner.ended();
 }

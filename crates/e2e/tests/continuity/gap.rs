@@ -258,7 +258,7 @@ fn what_was_not_begun_ends_with_its_daemon() {
         (is_ready && hangs.exists() && silent.exists()).then_some(())
     });
     daemon.kill();
-    scratch.mark().only_left(&[], PATIENCE).expect("nothing waits");
+    scratch.mark().only_left(&[]).expect("nothing waits");
     drop(connections);
     let keepers = std::fs::read_dir(scratch.state().join("keepers"));
     assert_eq!(keepers.into_iter().flatten().count(), 0);

@@ -1,11 +1,12 @@
 //! SIGKILL of the daemon at any moment of a turn, again and again, in turns of every kind.
 //!
-//! `ACPD_KILLS` sets the number of kills; with 1,000, which show what is promised, lines and prompts are long:
+//! `ACPD_KILLS` sets the number of kills of each test; with 1,000, which show what is promised, lines and prompts are long:
 //!
 //! ```text
 //! ACPD_KILLS=1000 cargo test --release -p acpd-e2e --test continuity kills
 //! ```
 
+use crate::foreign_files::remove_index;
 use crate::session::{Session, keeping, of_kind, said, without_holes};
 use crate::turns::{all_pieces, in_pieces};
 use acpd_e2e::{Daemon, Deadline, Scratch};
@@ -205,10 +206,9 @@ impl Work {
     }
 }
 
-// contract 7.3: 0 lost, 0 doubled, 0 requests unanswered, 0 agents restarted, 0 left behind
-#[test]
-fn killed_at_any_moment_of_a_turn() {
-    let kills = std::env::var("ACPD_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(KILLS);
+/// Kills as many daemons as are asked for, or so many, each in the middle of turns, and has `meanwhile` done before each next one.
+fn kill_again_and_again(kills: usize, meanwhile: impl Fn(&Scratch)) {
+    let kills = std::env::var("ACPD_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(kills);
     let scratch = keeping("60s").example("shared", &[]).config("share_process = true");
     let mut daemon = scratch.serve();
     let mut kinds = Kind::all(kills >= LONG).into_iter().cycle();
@@ -221,6 +221,7 @@ fn killed_at_any_moment_of_a_turn() {
             std::thread::yield_now();
         }
         daemon.kill();
+        meanwhile(&scratch);
         daemon = scratch.serve();
         work.go_on(&daemon, kill);
         work.answer(&daemon);
@@ -233,4 +234,16 @@ fn killed_at_any_moment_of_a_turn() {
     daemon.stop();
     let left: Vec<_> = std::fs::read_dir(scratch.state().join("keepers")).expect("it is there").collect();
     assert!(left.is_empty(), "no keeper and no end is left: {left:?}");
+}
+
+// contract 7.3: 0 lost, 0 doubled, 0 requests unanswered, 0 agents restarted, 0 left behind
+#[test]
+fn killed_at_any_moment_of_a_turn() {
+    kill_again_and_again(KILLS, |_| {});
+}
+
+// issue 29: the same with the index of sessions deleted at each restart
+#[test]
+fn killed_at_any_moment_and_without_its_index() {
+    kill_again_and_again(KILLS / 2, |scratch| remove_index(&scratch.state()));
 }

@@ -2,6 +2,7 @@
 
 mod alone;
 mod ends;
+mod foreign_files;
 mod gap;
 mod kills;
 mod odd_files;

@@ -2,7 +2,7 @@
 
 use crate::gap::gone;
 use crate::session::{Session, keeping};
-use acpd_e2e::{Deadline, Exit, PATIENCE, Scratch};
+use acpd_e2e::{Deadline, Exit, PATIENCE, Scratch, make_database_log};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -83,9 +83,13 @@ fn a_pipe_among_its_files_keeps_no_daemon_from_starting() {
 // contract 6: a lock that is no file is named in the error, at once
 #[test]
 fn a_lock_that_is_no_file_is_named() {
-    for lock in ["daemon.lock", "acpd.db-open"] {
+    for (is_old, lock) in [(false, "daemon.lock"), (false, "index-1.db-open"), (true, "acpd.db-open")] {
         let scratch = Scratch::new();
         std::fs::create_dir_all(scratch.state()).expect("made");
+        scratch.exempt_logs("one cannot be opened");
+        if is_old {
+            make_database_log(&scratch.state());
+        }
         pipe(&scratch.state().join(lock));
         let [state, config] = [scratch.state(), scratch.config_file()].map(|path| path.display().to_string());
         let (exit, _, err) =

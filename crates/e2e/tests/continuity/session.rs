@@ -2,6 +2,7 @@
 
 use acpd_e2e::{Answer, Daemon, Http, Scratch};
 use serde_json::{Value, json};
+use std::str::FromStr;
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
@@ -121,10 +122,20 @@ pub(crate) fn without_holes(events: &[Value]) {
     }
 }
 
-/// The value of a series that the daemon counts.
-pub(crate) fn counted(daemon: &Daemon, series: &str) -> u64 {
+/// The value of a series of the daemon's metrics.
+fn value<T: FromStr>(daemon: &Daemon, series: &str) -> T {
     let answer = Http::on(daemon.connect()).request("GET", "/metrics", &[], "");
     let text = String::from_utf8_lossy(&answer.body);
     let value = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
     value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{series}: {text}"))
+}
+
+/// The value of a series that the daemon counts.
+pub(crate) fn counted(daemon: &Daemon, series: &str) -> u64 {
+    value(daemon, series)
+}
+
+/// The value of a series that the daemon sums up.
+pub(crate) fn summed(daemon: &Daemon, series: &str) -> f64 {
+    value(daemon, series)
 }

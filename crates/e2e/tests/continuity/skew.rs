@@ -43,7 +43,7 @@ async fn part() {
     let (Ok(state), Ok(keeper)) = (std::env::var(STATE), std::env::var(KEEPER)) else { return };
     let (state, work) = (Path::new(&state), std::env::current_dir().expect("a directory"));
     let host = open(state, command(&keeper, &state.with_file_name("keeper"))).await;
-    let agent = host.agents().connect("example", None).await.expect("it starts");
+    let agent = host.connect("example", None).await.expect("it starts");
     let setup = Some(json!({"cwd": work, "mcpServers": []}).to_string().into());
     let creator = Creator { client: "e2e".into(), token: None, key: None };
     let session = host.new_session(&agent, setup, creator).await.expect("a session").session;

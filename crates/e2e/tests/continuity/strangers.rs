@@ -2,7 +2,7 @@
 
 use crate::gap::gone;
 use crate::session::{Session, keeping, of_kind, post};
-use acpd_e2e::{Daemon, Exit, Scratch, until};
+use acpd_e2e::{Daemon, Exit, Scratch, session_files, until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use std::io::{Read, Write};
@@ -23,8 +23,8 @@ fn socket(scratch: &Scratch) -> PathBuf {
 fn key(scratch: &Scratch) -> String {
     const BEFORE: &str = "\"key\":\"";
     until("the key is stored", || {
-        ["acpd.db-wal", "acpd.db"].into_iter().find_map(|file| {
-            let bytes = std::fs::read(scratch.state().join(file)).ok()?;
+        session_files(&scratch.state()).into_iter().find_map(|file| {
+            let bytes = std::fs::read(file).ok()?;
             let text = String::from_utf8_lossy(&bytes);
             let at = text.rfind(BEFORE)? + BEFORE.len();
             Some(text.get(at..at + 64)?.to_owned())

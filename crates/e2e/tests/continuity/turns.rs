@@ -1,6 +1,6 @@
 //! A turn goes on over the death of the daemon: the same agent, every line once, every question answered once.
 
-use crate::session::{Session, counted, keeping, of_kind, post, said, without_holes};
+use crate::session::{Session, counted, keeping, of_kind, post, said, summed, without_holes};
 use acpd_e2e::{Daemon, Http, acpd};
 use rustix::process::Signal;
 use serde_json::json;
@@ -64,6 +64,10 @@ fn a_question_outlives_its_daemon() {
     let events = session.events(&daemon);
     assert_eq!(of_kind(&events, "permission_requested").len(), 1);
     assert_eq!(of_kind(&events, "permission_resolved").len(), 1);
+    // Its time is that since its prompt, not since the take-over. Of the moments of events the parts of milliseconds are not known.
+    let took = session.info(&daemon)["lastTurn"]["durationMs"].as_f64().expect("a number");
+    let summed = summed(&daemon, "acpd_turn_seconds_sum");
+    assert!(summed * 1000.0 > took - 2.0, "{summed} s of {took} ms");
     daemon.stop();
 }
 

@@ -2,7 +2,7 @@
 
 use crate::cli::{both, done, fails, front_end, ids, json, leave, run, state};
 use crate::reaching::{TOKEN, with_token};
-use acpd_e2e::{Exit, OnTerminal, PseudoTerminal, Scratch, run_lines};
+use acpd_e2e::{Exit, LogForm, OnTerminal, PseudoTerminal, Scratch, run_lines};
 use rustix::process::Signal;
 use std::process::ExitStatus;
 
@@ -369,7 +369,7 @@ fn wrong_use_is_told() {
     assert!(err.contains("stdin is none") && err.contains("acpd run"), "{err}");
     let err = fails(&scratch, 2, &["attach", "x"]);
     assert!(err.contains("stdin is none") && err.contains("acpd sessions events"), "{err}");
-    assert!(!scratch.state().join("acpd.db").exists());
+    assert_eq!(LogForm::of(&scratch.state()), None);
     let fails_on_terminal = |words: &[&str], code: i32, told: &str| {
         let (shown, status) = PseudoTerminal::new().start(&scratch, words).end();
         assert_eq!(status.code(), Some(code), "{words:?}: {shown}");

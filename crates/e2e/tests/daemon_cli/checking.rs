@@ -1,7 +1,7 @@
 //! `acpd serve --check` (contract 7.1).
 
 use crate::cli::{fails, front_end, json, leave, run};
-use acpd_e2e::{Exit, Scratch, Volume};
+use acpd_e2e::{Exit, Scratch, Volume, log_database, make_database_log};
 use std::collections::BTreeMap;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -126,14 +126,26 @@ fn what_cannot_start_is_told_with_what_to_do() {
         .expect("writable");
     refused(&[], &["unknown key \"listenn\"", "config.toml:", "unknown key \"none\"", "acpd config check"]);
     std::fs::write(&config, &text).expect("writable");
+    let (exit, _, err) = run(&scratch, &["serve", "--json"]);
+    assert!(exit == Exit::Code(2) && err.contains("--check"), "{err}");
+}
+
+// contract 7.1: nor does it start on a log that a later acpd has brought to a form of its own
+#[test]
+fn a_newer_log_is_refused() {
+    let scratch = Scratch::new();
+    scratch.config_file();
+    make_database_log(&scratch.state());
     // By SQLite, since the header may also be in a WAL.
-    let log = rusqlite::Connection::open(scratch.state().join("acpd.db")).expect("a log");
+    let log = rusqlite::Connection::open(log_database(&scratch.state())).expect("a log");
     let format: u32 = log.pragma_query_value(None, "user_version", |row| row.get(0)).expect("a number");
     log.pragma_update(None, "user_version", 99).expect("writable");
-    refused(&[], &["has format 99", "run the newer acpd"]);
+    let (exit, out, err) = run(&scratch, &["serve", "--check"]);
+    assert_eq!((exit, err.as_str()), (Exit::Code(1), ""), "{out}");
+    for words in ["has format 99", "run the newer acpd", "    -> ", "does not start here"] {
+        assert!(out.contains(words), "{words}: {out}");
+    }
     log.pragma_update(None, "user_version", format).expect("writable");
     drop(log);
     assert_eq!(run(&scratch, &["serve", "--check"]).0, Exit::Code(0));
-    let (exit, _, err) = run(&scratch, &["serve", "--json"]);
-    assert!(exit == Exit::Code(2) && err.contains("--check"), "{err}");
 }

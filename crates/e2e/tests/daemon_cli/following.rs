@@ -26,7 +26,7 @@ fn each_once(seqs: &[u64]) {
 // contract 6, contract 1.6: every number exactly once across kill -9 and a restart on the same port, to the end
 #[test]
 fn a_killed_daemon_leaves_no_gap() {
-    let scratch = Scratch::new().keep("0s").config("[client]\nreconnect = \"0s\"");
+    let scratch = Scratch::new().keep("0s");
     let mut daemon = scratch.serve();
     let (address, url) = (daemon.address().to_string(), daemon.url());
     let (mut client, session) = front_end(&scratch);
@@ -40,7 +40,7 @@ fn a_killed_daemon_leaves_no_gap() {
     let mut local_seqs = Vec::new();
     until(&mut local, "update", &mut local_seqs);
     daemon.kill();
-    client.read_to_end();
+    drop(client);
     let mut daemon = scratch.serve_on(&address);
     for (mut events, mut seqs) in [(from_the_start, seqs), (local, local_seqs)] {
         let ended = until(&mut events, "ended", &mut seqs);
@@ -165,17 +165,24 @@ fn it_ends_with_the_session_when_the_daemon_stops() {
 // contract 6: one that is deleted meanwhile is an error, and Ctrl-C ends the wait for a daemon that does not come back
 #[test]
 fn what_does_not_come_back_is_told() {
-    let scratch = Scratch::new().config("[client]\nreconnect = \"0s\"");
+    let scratch = Scratch::new();
     let mut daemon = scratch.serve();
-    let (mut client, session) = front_end(&scratch);
+    let (client, session) = front_end(&scratch);
     let mut away = start(&scratch, &["sessions", "events", &session, "--follow", "--json"]);
     until(&mut away, "run_started", &mut Vec::new());
-    let address = daemon.address().to_string();
+    let (address, socket) = (daemon.address().to_string(), daemon.socket());
     daemon.kill();
-    client.read_to_end();
     drop(client);
+    // It comes again and again, and is given no answer.
+    std::fs::remove_file(&socket).expect("what was killed leaves it");
+    let unix = std::os::unix::net::UnixListener::bind(&socket).expect("nobody listens there");
+    for _ in 0..2 {
+        take_a_request(unix.accept().expect("acpd connects").0);
+    }
+    drop(unix);
     away.signal(Signal::INT);
-    assert_eq!(away.end().0, Exit::Signal(2));
+    let (exit, _, err) = away.end();
+    assert!(exit == Exit::Signal(2) && err.contains("; reconnecting\n"), "{exit:?}: {err}");
     let mut daemon = scratch.serve_on(&address);
     done(&scratch, &["sessions", "delete", &session]);
     fails(&scratch, 4, &["sessions", "events", &session, "--follow"]);

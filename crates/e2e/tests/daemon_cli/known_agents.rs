@@ -181,7 +181,7 @@ fn an_agent_that_is_not_installed_is_told_with_its_remedy() {
     let (exit, _, err) = run(&scratch, &["bin"], &["agents", "check", "gemini"]);
     assert!(exit == Exit::Code(4) && err.contains(words), "{err}");
     let (exit, _, err) = run(&scratch, &["bin"], &["run", "--agent", "qwen-code", "hello"]);
-    assert!(exit == Exit::Code(4) && err.contains("did you mean \"qwen\"?"), "{err}");
+    assert!(exit == Exit::Code(4) && err.contains("did you mean \"qwen\", which is not installed?"), "{err}");
     // A default that is known is no mistake; its absence is one, where it is wanted.
     let wants = Scratch::new().config("[server]\ndefault_agent = \"gemini\"");
     let (exit, _, err) = run(&wants, &["bin"], &["run", "hello"]);

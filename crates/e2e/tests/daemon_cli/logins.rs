@@ -2,7 +2,7 @@
 
 use crate::cli::{done, fails, run};
 use crate::known_agents::{command, stand_in, start};
-use acpd_e2e::{Exit, Http, PATIENCE, PseudoTerminal, Scratch};
+use acpd_e2e::{Exit, Http, PseudoTerminal, Scratch};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -127,7 +127,7 @@ fn a_login_can_be_left() {
     left.press("\x03");
     let (shown, status) = left.end();
     assert_eq!(status.code(), Some(130), "{shown}");
-    scratch.mark().only_left(&[], PATIENCE).expect("it is gone");
+    scratch.mark().only_left(&[]).expect("it is gone");
 
     let mut stopped =
         PseudoTerminal::new().start(&scratch, &["agents", "login", "wants", "--method", "terminal"]);
@@ -135,7 +135,7 @@ fn a_login_can_be_left() {
     stopped.signal(Signal::TERM);
     let (shown, status) = stopped.end();
     assert_ne!(status.code(), Some(0), "{shown}");
-    scratch.mark().only_left(&[], PATIENCE).expect("it is gone");
+    scratch.mark().only_left(&[]).expect("it is gone");
 
     let mut waits = PseudoTerminal::new().start(&scratch, &["agents", "login", "wants", "--method", "never"]);
     waits.wait_for("Ctrl-C gives up");
@@ -148,7 +148,7 @@ fn a_login_can_be_left() {
     chooses.press("\x1b");
     let (shown, status) = chooses.end();
     assert_eq!(status.code(), Some(130), "{shown}");
-    scratch.mark().only_left(&[], PATIENCE).expect("it is gone");
+    scratch.mark().only_left(&[]).expect("it is gone");
 }
 
 // issue 14: variables are named, with the place where they are to be set; once they are, that is the login

@@ -1,7 +1,7 @@
 //! What an agent starts, and the socket of the daemon that started the agent.
 
 use crate::cli::{args, done, front_end, leave, run};
-use acpd_e2e::{Exit, PATIENCE, Scratch, acpd};
+use acpd_e2e::{Exit, Scratch, acpd};
 use std::fs::read_to_string;
 
 /// The command that lists the sessions of a daemon, for a shell.
@@ -84,7 +84,7 @@ fn a_mark_tells_as_much_as_a_keeper() {
     assert_eq!(with("another.1"), (Exit::Code(0), String::new()));
     leave(client);
     done(&scratch, &["sessions", "close", &session]);
-    scratch.mark().only_left(&[daemon.pid()], PATIENCE).expect("the agent is gone");
+    scratch.mark().only_left(&[daemon.pid()]).expect("the agent is gone");
     let (exit, err) = with(mark);
     assert!(exit == Exit::Code(5) && err.contains("runs no more"), "{err}");
     daemon.stop();

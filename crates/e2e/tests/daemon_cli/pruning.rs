@@ -1,7 +1,7 @@
 //! `acpd sessions prune` (contract 7.1).
 
 use crate::cli::{done, fails, front_end, ids, json, leave, run};
-use acpd_e2e::{Exit, Scratch};
+use acpd_e2e::{Exit, LogForm, Scratch};
 
 // contract 7.1: without a daemon and with one the same: what would go is shown, and then goes; what is live stays
 #[test]
@@ -85,5 +85,5 @@ fn wrong_limits_are_refused() {
         assert!(err.contains(told), "{words:?}: {err}");
     }
     assert_eq!(done(&scratch, &["sessions", "prune", "--keep-bytes", "1GiB"]), "");
-    assert!(!scratch.state().join("acpd.db").exists());
+    assert_eq!(LogForm::of(&scratch.state()), None);
 }

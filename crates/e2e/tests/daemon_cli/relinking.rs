@@ -5,7 +5,6 @@ use crate::cutting_proxy::CuttingProxy;
 use acpd_e2e::{Client, Exit, Message, Scratch, acpd};
 use rustix::process::Signal;
 use serde_json::json;
-use std::time::Duration;
 
 const ASKS: &str = "session/request_permission";
 
@@ -172,7 +171,7 @@ fn a_daemon_that_stays_away_is_given_up() {
     daemon.wait();
     let error = client.error(&asked);
     assert!(error["message"].as_str().is_some_and(|text| text.contains("3s")), "{error}");
-    let (exit, err) = client.ended(Duration::from_secs(2));
+    let (exit, err) = client.ended();
     assert_eq!(exit, Exit::Code(1), "{err}");
     assert!(err.contains("reconnecting") && err.contains("tried again for 3s"), "{err}");
 }

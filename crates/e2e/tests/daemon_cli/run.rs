@@ -1,7 +1,7 @@
 //! `acpd run` with a daemon: the same as without one, but that the session is the daemon's.
 
 use crate::cli::{args, done, fails, front_end, ids, json, leave, run, start, state};
-use acpd_e2e::{Exit, Gate, PseudoTerminal, Scratch, acpd, run_lines, taking_shell_agent};
+use acpd_e2e::{Exit, Gate, PseudoTerminal, Scratch, acpd, cut_off, run_lines, taking_shell_agent};
 use rustix::process::Signal;
 
 // contract 6: the answer on stdout, the session closed at the end, and that is said; exit codes as without a daemon
@@ -43,6 +43,13 @@ fn a_prompt_goes_through_the_daemon() {
     // Nobody can be asked.
     let (_, out, err) = run(&scratch, &["run", "ask edit Write it"]);
     assert!(out.contains("reject-once") && err.contains("stdin is not a terminal"), "{out}{err}");
+    // A form neither, and that is said once, with a daemon and without.
+    for words in [&["run"][..], &["run", "--json"], &["run", "--embedded"]] {
+        let (exit, out, err) = run(&scratch, &[words, &["elicit What?"]].concat());
+        assert!(exit == Exit::Code(0) && out.contains("elicitation decline"), "{words:?}: {out}{err}");
+        let said = "declined: What? (`acpd run` asks for permissions only)\n";
+        assert_eq!(err.matches(said).count(), 1, "{words:?}: {err}");
+    }
     let count = ids(&scratch, &[]).len();
     let (_, out, err) = run(&scratch, &["run", "--embedded", "hello"]);
     assert!(out == "hello\n" && !err.contains("is closed"), "{err}");
@@ -297,7 +304,10 @@ fn a_person_is_asked_over_the_daemon() {
 fn a_timeout_cancels_the_turn_in_the_daemon() {
     let scratch = Scratch::new();
     let mut daemon = scratch.serve();
-    let (exit, out, err) = run(&scratch, &["run", "--timeout", "300ms", "begun\nhang"]);
+    let (_, (exit, out, err)) = cut_off(
+        |time| run(&scratch, &["run", "--timeout", time, "begun\nhang"]),
+        |(_, out, _)| out.contains("begun"),
+    );
     assert_eq!((exit, out.as_str()), (Exit::Code(3), "begun\n"), "{err}");
     assert!(err.contains("the time is up") && err.contains("is closed"), "{err}");
     assert!(ids(&scratch, &["--live"]).is_empty());

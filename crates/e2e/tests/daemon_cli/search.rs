@@ -1,7 +1,7 @@
 //! `acpd sessions search` and the filters of `acpd sessions list`, with a daemon and without, and the same over REST.
 
 use crate::cli::{done, fails, front_end, ids, json, leave, run};
-use acpd_e2e::{Exit, Scratch, until};
+use acpd_e2e::{Exit, LogForm, Scratch, log_content, until};
 use serde_json::Value;
 
 fn hits(found: &Value) -> Vec<(&str, &str, &str)> {
@@ -34,7 +34,7 @@ fn what_was_said_is_found() {
         run(&scratch, &["sessions", "search", "x"]),
         (Exit::Code(0), String::new(), "nothing found\n".into())
     );
-    assert!(!scratch.state().join("acpd.db").exists());
+    assert_eq!(LogForm::of(&scratch.state()), None);
     done(&scratch, &["run", "say the Größe of the parser"]);
     done(&scratch, &["run", "tool build"]);
     let all = ids(&scratch, &[]);
@@ -56,13 +56,30 @@ fn what_was_said_is_found() {
     }
 }
 
+// issue 28: what is said while another program has the index locked is found once it has not, without a restart
+#[test]
+fn what_was_said_while_the_index_was_locked_is_found() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    done(&scratch, &["run", "before"]);
+    assert_eq!(hits(&searched(&scratch, &["before"])).len(), 1);
+    let lock = rusqlite::Connection::open(scratch.state().join("index-1.db")).expect("an index");
+    lock.execute_batch("BEGIN IMMEDIATE").expect("nobody has it locked");
+    done(&scratch, &["run", "meanwhile"]);
+    let found = json(&scratch, &["sessions", "search", "meanwhile"]);
+    assert_eq!(found["incomplete"], true, "{found}");
+    drop(lock);
+    assert_eq!(hits(&searched(&scratch, &["meanwhile"])).len(), 1);
+    daemon.stop();
+}
+
 // contract 7.1: lists are filtered, with a daemon and without; without one, a log that is not there is not made
 #[test]
 fn lists_are_filtered() {
     let scratch = Scratch::new().example("other", &[]);
     scratch.config_file();
     assert_eq!(run(&scratch, &["sessions", "list"]), (Exit::Code(0), String::new(), "no sessions\n".into()));
-    assert!(!scratch.state().join("acpd.db").exists());
+    assert_eq!(LogForm::of(&scratch.state()), None);
     let mut daemon = scratch.serve();
     let (mut client, titled) = front_end(&scratch);
     client.turn(&titled, "title Fix the tests");
@@ -108,15 +125,15 @@ fn looking_writes_nothing() {
     let scratch = Scratch::new();
     scratch.config_file();
     done(&scratch, &["run", "needle"]);
-    let stored = || std::fs::read(scratch.state().join("acpd.db")).expect("a log");
-    let before = stored();
+    let before = log_content(&scratch.state());
     for words in [&["sessions", "list"][..], &["sessions", "search", "needle"]] {
         done(&scratch, words);
     }
-    assert!(stored() == before && scratch.state().join("hosts").read_dir().expect("there").next().is_none());
+    assert!(log_content(&scratch.state()) == before, "{:?}", before.keys());
+    assert!(scratch.state().join("hosts").read_dir().expect("there").next().is_none());
     let off = scratch.config("[storage]\nsearch = false");
     off.config_file();
     let err = fails(&off, 1, &["sessions", "search", "needle"]);
     assert!(err.contains("search = true in [storage]"), "{err}");
-    assert!(std::fs::read(off.state().join("acpd.db")).expect("a log") == before, "who looks drops no index");
+    assert!(log_content(&off.state()) == before, "who looks drops no index");
 }

@@ -1,8 +1,9 @@
 //! `acpd sessions export` and `import` (contract 7.1, contract 7.3).
 
 use crate::cli::{done, fails, ids, run};
-use acpd_e2e::{Exit, Scratch};
-use std::os::unix::fs::PermissionsExt;
+use acpd_e2e::{Exit, LogForm, Scratch, files_below, session_files};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 
 // contract 7.3: what is exported can be imported elsewhere, and is exported byte-equal there; several stand in one file
 #[test]
@@ -60,4 +61,90 @@ fn what_fails_leaves_no_file() {
     assert!(fails(&scratch, 2, &["sessions", "import", "/no/such/file"]).contains("/no/such/file: "));
     assert!(ids(&scratch, &[]).is_empty());
     daemon.stop();
+}
+
+/// Has every command that writes files try each that sessions depend on, beside a daemon and without.
+fn is_refused_for_all(scratch: &Scratch) {
+    let mut daemon = scratch.serve();
+    done(scratch, &["run", "hello"]);
+    let id = &ids(scratch, &[])[0];
+    let state = scratch.state();
+    let refused = |paths: &[PathBuf]| {
+        for path in paths {
+            let (path, before) = (path.to_str().expect("text"), file_number(path));
+            let told = fails(scratch, 2, &["sessions", "export", id, "--output", path]);
+            assert!(
+                told.contains(&format!(
+                    "--output {path}: a file that acpd keeps sessions in; name another one"
+                )),
+                "{told}"
+            );
+            for (command, more) in
+                [("config", &["init"][..]), ("token", &["new", "one", "--scope", "observe"])]
+            {
+                let (exit, out, err) = scratch.run(&[&[command], more, &["--config", path]].concat());
+                assert!(exit != Exit::Code(0) && out.is_empty(), "{command} {path}: {err}");
+                assert!(err.contains("a file that acpd keeps sessions in"), "{command} {path}: {err}");
+            }
+            // SQLite takes what is beside a database away with the last connection, and makes it anew.
+            let after = file_number(Path::new(path)).filter(|_| !is_beside_database(path));
+            assert!(before.is_none() || after.is_none() || before == after, "{path} is another file");
+        }
+    };
+    let databases = LogForm::of(&state).expect("there is a log").databases();
+    let mut depended_on = vec![state.join("acpd.reserve"), state.join("daemon.lock")];
+    for database in databases {
+        let endings = ["", "-wal", "-shm", "-journal", "-open"];
+        depended_on.extend(endings.map(|ending| state.join(format!("{database}{ending}"))));
+    }
+    depended_on.extend(session_files(&state));
+    let hosts = files_below(&state.join("hosts"));
+    assert!(!hosts.is_empty());
+    refused(&[&depended_on[..], &hosts, &files_below(&state.join("claims"))].concat());
+    let file = scratch.path("out.jsonl");
+    let path = file.to_str().expect("text");
+    done(scratch, &["sessions", "export", id, "--output", path]);
+    daemon.stop();
+    refused(&depended_on);
+    done(scratch, &["sessions", "export", id, "--output", path]);
+    assert!(std::fs::read_to_string(&file).expect("a file").contains("hello"));
+    assert!(databases.iter().all(|database| !state.join(format!("{database}-journal")).exists()));
+}
+
+// issue 28: no command puts a file of its own in the place of one that sessions depend on, with a daemon or without
+#[test]
+fn no_command_writes_over_what_sessions_depend_on() {
+    is_refused_for_all(&Scratch::new());
+}
+
+fn is_beside_database(path: &str) -> bool {
+    ["-wal", "-shm", "-journal"].iter().any(|ending| path.ends_with(ending))
+}
+
+fn file_number(path: &Path) -> Option<u64> {
+    path.metadata().ok().map(|found| found.ino())
+}
+
+// issue 28, RA10: with --details the page has changes of files and outputs, from a daemon and from the log alone; without, none
+#[test]
+fn a_page_has_details_where_they_are_asked_for() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    done(&scratch, &["run", "--permission-mode", "bypassPermissions", "quirk call-by-id\nrun echo quokka"]);
+    let id = &ids(&scratch, &[])[0];
+    let page = ["sessions", "export", id, "--format", "markdown"];
+    let with = [&page[..], &["--details"]].concat();
+    let plain = done(&scratch, &page);
+    assert!(!plain.contains("```"), "{plain}");
+    let told = done(&scratch, &with);
+    let diff = "notes.txt\n@@ -1,1 +1,1 @@\n-old\n+new\n```\n";
+    assert!(told.contains("- Tool call: Edit notes.txt") && told.contains(diff), "{told}");
+    // The end of a command may be recorded behind the end of its call: it is told at the end of the turn then.
+    let output = ": exit code 0\n\n```\nquokka\n```\n";
+    assert!(told.contains("- Tool call: echo quokka: completed\n"), "{told}");
+    assert!(told.contains("\n- Terminal ") && told.contains(output), "{told}");
+    let refused = fails(&scratch, 2, &["sessions", "export", id, "--details"]);
+    assert!(refused.contains("--details is of --format markdown only"), "{refused}");
+    daemon.stop();
+    assert_eq!((done(&scratch, &page), done(&scratch, &with)), (plain, told));
 }

@@ -5,7 +5,6 @@ use acpd_e2e::{Exit, PATIENCE, Scratch, acpd};
 use rustix::process::Signal;
 use serde_json::json;
 use std::io::Write;
-use std::time::Duration;
 
 // SC-6, MC-2, contract 6: end of stdin ends the front end and nothing else; the next one goes on with the session
 #[test]
@@ -85,7 +84,7 @@ fn a_lost_daemon_is_told() {
         let answer = client.answer(&asked);
         assert!(answer.json["error"].is_object() || signal == Signal::TERM, "{}", answer.raw);
         daemon.wait();
-        let (exit, err) = client.ended(Duration::from_secs(2));
+        let (exit, err) = client.ended();
         assert_eq!(exit, Exit::Code(1), "{err}");
         assert!(err.contains("the daemon at ") && err.contains("acpd.sock"), "{err}");
     }

@@ -1,11 +1,9 @@
 //! How a client can leave, and that acpd follows it within a bound (contract 6).
 
-use acpd_e2e::{Exit, GRACES, Scratch, acpd, taking_shell_agent, until};
+use acpd_e2e::{Exit, PATIENCE, Scratch, acpd, taking_shell_agent, until};
 use rustix::process::Signal;
 use serde_json::json;
 use std::time::Duration;
-
-const SLACK: Duration = Duration::from_secs(1);
 
 // FR-3, contract 6: what is open when the client closes its input is answered, whatever it waits for
 #[test]
@@ -50,8 +48,8 @@ fn a_client_that_leaves_without_reading() {
     client.prompt(&session, "begun\nstream 100000000 5000");
     client.until_text("begun");
     client.close_input();
-    assert_eq!(client.exit_unread(GRACES + 4 * SLACK), Some(Exit::Code(0)));
-    scratch.mark().only_left(&[], SLACK).expect("nothing is left");
+    assert_eq!(client.exit_unread(PATIENCE), Some(Exit::Code(0)));
+    scratch.mark().only_left(&[]).expect("nothing is left");
 }
 
 // the client's end is also a closed stdout
@@ -63,8 +61,8 @@ fn a_client_that_closes_its_end_of_stdout() {
     client.prompt(&session, "begun\nstream 100000000 100");
     client.until_text("begun");
     client.close_output();
-    assert_eq!(client.exit_unread(GRACES + 4 * SLACK), Some(Exit::Code(0)));
-    scratch.mark().only_left(&[], SLACK).expect("nothing is left");
+    assert_eq!(client.exit_unread(PATIENCE), Some(Exit::Code(0)));
+    scratch.mark().only_left(&[]).expect("nothing is left");
 }
 
 // contract 6: a second signal hurries
@@ -82,7 +80,7 @@ fn a_second_signal_hurries() {
         hurried = client.exit_unread(Duration::from_millis(200));
     }
     assert_eq!(hurried, Some(Exit::Code(0)));
-    scratch.mark().only_left(&[], SLACK).expect("nothing is left");
+    scratch.mark().only_left(&[]).expect("nothing is left");
 }
 
 // contract 6, SU-2: a start that is in progress is given up when the client leaves, beside the ends of what runs
@@ -102,7 +100,7 @@ fn a_start_in_progress_is_given_up() {
     until("the second process", || scratch.path("second").exists().then_some(()));
     client.close_input();
     assert!(client.error(&forking)["message"].to_string().contains("shutting down"));
-    let (exit, stderr) = client.ended(SLACK);
+    let (exit, stderr) = client.ended();
     assert_eq!((exit, stderr.as_str()), (Exit::Code(0), ""));
 }
 
@@ -125,6 +123,6 @@ fn an_unanswered_fork_does_not_hold_up_the_end() {
     });
     client.close_input();
     assert!(client.error(&forking)["message"].to_string().contains("shutting down"));
-    let (exit, stderr) = client.ended(GRACES + 2 * SLACK);
+    let (exit, stderr) = client.ended();
     assert_eq!((exit, stderr.as_str()), (Exit::Code(0), ""));
 }

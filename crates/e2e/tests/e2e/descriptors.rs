@@ -1,6 +1,6 @@
 //! One acpd that lives long: what ended sessions had open is closed.
 
-use acpd_e2e::{PATIENCE, Scratch, open_files, until};
+use acpd_e2e::{Scratch, open_files, until};
 
 /// Sessions before the first count: caches and pools have their size by then, and each of the log's readers its file.
 const WARM: usize = 20;
@@ -19,7 +19,7 @@ fn descriptors_do_not_grow() {
         let end = ["crash", "exit 0", "exit 3", "signal KILL", "fork setsid\nexit 1"][n % 5];
         let asked = client.prompt(&session, end);
         client.error(&asked);
-        client.is_alone(PATIENCE);
+        client.is_alone();
         if n + 1 == WARM {
             warm = open_files(client.pid());
         }

@@ -226,14 +226,14 @@ fn a_prompt_after_the_end_is_refused_with_the_record() {
     let scratch = Scratch::new();
     let (mut client, session) = scratch.session("example");
     let (info, _) = die(&mut client, &session, "exit 5");
-    client.is_alone(acpd_e2e::PATIENCE);
+    client.is_alone();
     for _ in 0..2 {
         let asked = client.prompt(&session, "hello");
         let error = client.error(&asked);
         assert_eq!(error["code"], -32002);
         assert_eq!(error["data"], json!({"sessionId": session, "terminationInfo": info}));
     }
-    client.is_alone(acpd_e2e::PATIENCE);
+    client.is_alone();
     client.finish();
 }
 

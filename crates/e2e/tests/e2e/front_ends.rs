@@ -1,6 +1,6 @@
 //! `acpd run`, `acpd agents` and what a wrong configuration says (contract 6).
 
-use acpd_e2e::{Exit, Scratch, containment_here, run_lines, shell_agent, taking_shell_agent};
+use acpd_e2e::{Exit, Scratch, containment_here, log_database, run_lines, shell_agent, taking_shell_agent};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -249,6 +249,25 @@ fn an_unusable_state_directory_is_named() {
     .unwrap();
     let (exit, _, err) = scratch.run(&["run", "--state-dir", broken.to_str().unwrap(), "hello"]);
     assert!(exit == Exit::Code(1) && err.contains("acpd.db"), "{err}");
+}
+
+// issue 29: an index of sessions that is none is set aside and made again from the sessions' files, by whoever comes first
+#[test]
+fn an_index_that_is_none_is_made_again() {
+    let scratch = Scratch::new();
+    let state = scratch.state().display().to_string();
+    let config = scratch.config_file().display().to_string();
+    let places = ["--state-dir", &*state, "--config", &*config];
+    let run = |words: &[&str]| scratch.run(&[&words[..1], &places, &words[1..]].concat());
+    let (exit, out, err) = run(&["run", "--format", "quiet", "one"]);
+    assert_eq!((exit, out.trim_end()), (Exit::Code(0), "one"), "{err}");
+    std::fs::write(log_database(&scratch.state()), "no database, but longer than a header ".repeat(99))
+        .unwrap();
+    let (exit, out, err) = run(&["run", "--format", "quiet", "two"]);
+    assert_eq!((exit, out.trim_end()), (Exit::Code(0), "two"), "{err}");
+    let (exit, out, err) = scratch.run(&[&["sessions", "list", "--json"], &places[..]].concat());
+    assert_eq!(exit, Exit::Code(0), "{err}");
+    assert_eq!(out.matches("\"sessionId\"").count(), 2, "{out}");
 }
 
 // contract 6: `acpd run` shows what a command says, as it says it, and how it ended

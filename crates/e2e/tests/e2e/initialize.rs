@@ -1,8 +1,6 @@
 //! `initialize`, towards the client and towards the agent (requirements IN, SU-5).
 
-use acpd_e2e::{
-    Client, Message, PATIENCE, Scratch, acpd, check_from_client, shell_agent, taking_shell_agent,
-};
+use acpd_e2e::{Client, Message, Scratch, acpd, check_from_client, shell_agent, taking_shell_agent};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
@@ -15,7 +13,7 @@ fn unusable(scratch: &Scratch, agent: &str) -> Value {
     let mut client = scratch.stdio(agent);
     let error = client.refused("initialize", &json!({"protocolVersion": 1}));
     assert_eq!(error["code"], -32603, "{error}");
-    client.is_alone(PATIENCE);
+    client.is_alone();
     // The connection is still good, and so is acpd.
     client.refused("_example/ping", &json!({}));
     client.finish();
@@ -68,7 +66,7 @@ fn nothing_goes_before_initialize() {
         assert!(error["message"].as_str().unwrap().contains("initialize"), "{error}");
     }
     client.notify("session/cancel", &json!({"sessionId": "s"}));
-    client.is_alone(PATIENCE);
+    client.is_alone();
     client.initialize();
     client.finish();
 }

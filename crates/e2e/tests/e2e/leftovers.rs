@@ -7,16 +7,12 @@
 //! ACPD_CYCLES=1000 cargo test -p acpd-e2e --test e2e leftovers
 //! ```
 
-use acpd_e2e::{Client, Exit, GRACES, Scratch, zombie_children};
+use acpd_e2e::{Client, Exit, Scratch, zombie_children};
 use rustix::process::Signal;
 use serde_json::json;
-use std::time::Duration;
 
 /// Ways to end that share the cycles.
 const WAYS: u32 = 9;
-
-/// What the requirement allows beyond the graces.
-const SLACK: Duration = Duration::from_secs(1);
 
 fn cycles(end: impl Fn(&Scratch, &mut Client, &str)) {
     let all = std::env::var("ACPD_CYCLES").map_or(100, |n| n.parse().expect("ACPD_CYCLES is a number"));
@@ -25,7 +21,7 @@ fn cycles(end: impl Fn(&Scratch, &mut Client, &str)) {
     for _ in 0..u32::div_ceil(all, WAYS) {
         let (mut client, session) = scratch.session("example");
         end(&scratch, &mut client, &session);
-        scratch.mark().only_left(&[], GRACES + SLACK).expect("no process is left");
+        scratch.mark().only_left(&[]).expect("no process is left");
     }
 }
 
@@ -45,10 +41,10 @@ fn has_forked(scratch: &Scratch, client: &mut Client, session: &str, directive: 
     assert!(scratch.mark().processes().iter().any(|process| process.pid == pid));
 }
 
-/// SIGKILL for acpd; nothing of it is left within the graces and a second.
+/// SIGKILL for acpd; nothing of it is left.
 fn killed(client: &mut Client) {
     client.signal(Signal::KILL);
-    assert_eq!(client.ended(GRACES + SLACK).0, Exit::Signal(9));
+    assert_eq!(client.ended().0, Exit::Signal(9));
 }
 
 // SU-1, SC-6
@@ -78,7 +74,7 @@ fn after_a_crash() {
     cycles(|_, client, session| {
         let asked = client.prompt(session, "crash");
         client.error(&asked);
-        client.is_alone(SLACK);
+        client.is_alone();
         client.finish();
     });
 }
@@ -90,7 +86,7 @@ fn after_the_agent_was_killed() {
     cycles(|_, client, session| {
         let asked = client.prompt(session, "fork\nfork setsid\nsignal KILL");
         client.error(&asked);
-        client.is_alone(SLACK);
+        client.is_alone();
         client.finish();
     });
 }
@@ -166,7 +162,7 @@ fn after_acpd_was_killed_with_the_default_graces() {
     let scratch = Scratch::with_default_graces();
     let mut client = stubborn_with_default_graces(&scratch);
     client.signal(Signal::KILL);
-    assert_eq!(client.ended(Duration::from_secs(8) + SLACK).0, Exit::Signal(9));
+    assert_eq!(client.ended().0, Exit::Signal(9));
 }
 
 // SU-1: no zombies while acpd lives on
@@ -177,7 +173,7 @@ fn no_zombies_while_it_lives() {
     for prompt in ["crash", "fork\nfork setsid\nexit 1", "signal KILL", "exit 0"] {
         let asked = client.prompt(&session, prompt);
         client.error(&asked);
-        client.is_alone(GRACES + SLACK);
+        client.is_alone();
         assert_eq!(zombie_children(client.pid()), [0; 0]);
         session = client.new_session();
     }

@@ -1,6 +1,8 @@
 //! The exit codes of `acpd run` (contract 7.1).
 
-use acpd_e2e::{Exit, Scratch, taking_shell_agent};
+use acpd_e2e::{Exit, Scratch, acpd, cut_off, taking_shell_agent};
+use std::fs::File;
+use std::process::{Output, Stdio};
 
 /// `acpd run`, hosting by itself.
 fn run(scratch: &Scratch, args: &[&str]) -> (Exit, String, String) {
@@ -9,6 +11,47 @@ fn run(scratch: &Scratch, args: &[&str]) -> (Exit, String, String) {
     let mut all = vec!["run", "--state-dir", places[0], "--config", places[1]];
     all.extend(args);
     scratch.run(&all)
+}
+
+/// `acpd` with an output that takes nothing: stdout or stderr.
+fn on_a_full_disk(scratch: &Scratch, args: &[&str], is_stdout: bool) -> Output {
+    let full = || Stdio::from(File::options().write(true).open("/dev/full").expect("Linux has it"));
+    let mut command = scratch.command(acpd());
+    command.args(args).stdin(Stdio::null());
+    let [out, err] = if is_stdout { [full(), Stdio::piped()] } else { [Stdio::piped(), full()] };
+    let child = command.stdout(out).stderr(err).spawn().expect("acpd starts");
+    child.wait_with_output().expect("it is our child")
+}
+
+// contract 7.1: what is said beside an answer is no reason to fail when it cannot be said
+#[test]
+fn a_full_stderr_is_no_failure() {
+    let scratch = Scratch::new();
+    let (state, config) = (scratch.state(), scratch.config_file());
+    let places = ["--state-dir", state.to_str().unwrap(), "--config", config.to_str().unwrap()];
+    for more in [&[][..], &["--json"], &["--format", "quiet"]] {
+        let args = [&["run"], &places[..], more, &["think hard\nask edit Write it\nhello"]].concat();
+        let run = on_a_full_disk(&scratch, &args, false);
+        let out = String::from_utf8_lossy(&run.stdout);
+        assert!(run.status.success() && out.contains("hello"), "{more:?}: {} {out}", run.status);
+    }
+}
+
+// contract 7.1: a help that could not be written is a failure, as with every other output, and says why
+#[test]
+fn a_help_that_is_lost_is_a_failure() {
+    let scratch = Scratch::new();
+    for args in [&["--help"][..], &["run", "--help"], &["--version"]] {
+        let lost = on_a_full_disk(&scratch, args, true);
+        let err = String::from_utf8_lossy(&lost.stderr);
+        assert!(
+            lost.status.code() == Some(1) && err.contains("No space left"),
+            "{args:?}: {} {err}",
+            lost.status
+        );
+        assert_eq!(scratch.run(args).0, Exit::Code(0), "{args:?}");
+    }
+    assert_eq!(on_a_full_disk(&scratch, &["--no-such-flag"], false).status.code(), Some(2));
 }
 
 // contract 7.1: what ends a turn is told apart by the exit code, for people and for programs
@@ -68,9 +111,13 @@ fn a_refusal_by_the_mode_has_its_code() {
 fn a_turn_that_takes_too_long_is_cancelled() {
     let scratch = Scratch::new().shell("mute", &taking_shell_agent("take; take"));
     for more in [&[][..], &["--json"]] {
-        let (exit, out, err) = run(&scratch, &[more, &["--timeout", "300ms", "begun\nhang"]].concat());
+        let (time, (exit, out, err)) = cut_off(
+            |time| run(&scratch, &[more, &["--timeout", time, "begun\nhang"]].concat()),
+            |(_, out, _)| out.contains("begun"),
+        );
         assert_eq!(exit, Exit::Code(3), "{err}");
-        assert!(out.contains("begun") && err.contains("the time is up (--timeout 300ms): "), "{out}{err}");
+        let told = format!("the time is up (--timeout {time}): ");
+        assert!(out.contains("begun") && err.contains(&told), "{out}{err}");
         assert!(err.contains("cancelled"), "{err}");
         let (exit, _, err) = run(&scratch, &[more, &["--timeout", "300ms", "--agent", "mute", "x"]].concat());
         assert!(exit == Exit::Code(3) && err.ends_with("error: the time is up (--timeout 300ms)\n"), "{err}");

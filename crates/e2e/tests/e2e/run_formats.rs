@@ -1,6 +1,6 @@
 //! What `acpd run` prints for programs (contract 7.1): JSON lines, and the answer alone.
 
-use acpd_e2e::{Exit, Scratch, run_lines};
+use acpd_e2e::{Exit, Scratch, cut_off, run_lines};
 use serde_json::{Value, json};
 
 /// `acpd run`, hosting by itself.
@@ -53,7 +53,7 @@ fn there_is_always_a_result() {
         (vec!["stop-reason refusal"], 1, vec!["session", "result"], json!("refusal"), ""),
         (vec!["stream x"], 1, vec!["session", "result"], Value::Null, "usage is"),
         (
-            vec!["--timeout", "300ms", "hi\nhang"],
+            vec!["--timeout", "TIME", "hi\nhang"],
             3,
             vec!["session", "update", "result"],
             json!("cancelled"),
@@ -62,7 +62,12 @@ fn there_is_always_a_result() {
         (vec!["--agent", "nobody", "hi"], 4, vec!["result"], Value::Null, "no agent is called"),
         (vec!["--connect", "http://127.0.0.1:1", "hi"], 4, vec!["result"], Value::Null, "no daemon answers"),
     ] {
-        let (exit, out, err) = run(&scratch, &[&["--json"], &args[..]].concat());
+        let timed =
+            |time| args.iter().map(|word| if *word == "TIME" { time } else { *word }).collect::<Vec<_>>();
+        let (_, (exit, out, err)) = cut_off(
+            |time| run(&scratch, &[&["--json"], &timed(time)[..]].concat()),
+            |(_, out, _)| types(&run_lines(out)) == expected,
+        );
         assert_eq!(exit, Exit::Code(code), "{args:?}: {err}");
         let lines = run_lines(&out);
         assert_eq!(types(&lines), expected, "{args:?}");

@@ -222,6 +222,14 @@ fn without_a_terminal_questions_are_refused() {
                 `--permission-mode acceptEdits` would allow it\n";
     assert_eq!(err, said);
 
+    // What the agent has taken back was not refused, whenever its answer was sent.
+    for words in [&["withdraw edit"][..], &["--json", "withdraw edit"]] {
+        let (exit, out, err) = run(words);
+        assert!(exit == acpd_e2e::Exit::Code(0) && out.contains("permission cancelled"), "{out}{err}");
+        let said = "taken back: the agent does not wait for an answer any more\n";
+        assert!(err.matches(said).count() == 1 && !err.contains("refused"), "{err}");
+    }
+
     // An agent that offers no way to refuse.
     let (exit, _, err) = run(&["--agent", "twice", "hello"]);
     assert_eq!(exit, acpd_e2e::Exit::Code(0), "{err}");

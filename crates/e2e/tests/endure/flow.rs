@@ -14,9 +14,9 @@ use std::time::Duration;
 /// How many messages flow, with 200 bytes of text each.
 const MESSAGES: usize = 20_000;
 /// The patience of the daemon with one that takes nothing.
-const STALL: &str = "2s";
+const STALL: &str = "5s";
 /// How long the slow ones stay slow: several times that patience.
-const SLOW: Duration = Duration::from_secs(8);
+const SLOW: Duration = Duration::from_secs(18);
 
 /// A client that has made a session, and does not judge what comes.
 pub(crate) fn driver(daemon: &Daemon, scratch: &Scratch) -> (Client, String) {

@@ -8,12 +8,11 @@
 
 use crate::flow::driver;
 use crate::rest::{Came, Viewer, get};
-use acpd_e2e::{Events, GRACES, PATIENCE, Scratch};
+use acpd_e2e::{Events, PATIENCE, Scratch};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
-use std::time::Duration;
 
 const KILLS: usize = 4;
 const SESSIONS: usize = 4;
@@ -77,7 +76,7 @@ fn viewers_outlive_their_daemon() {
             }
             is_time.recv_timeout(PATIENCE).expect("so much is read");
             daemon.kill();
-            let left = scratch.mark().only_left(&[], GRACES + Duration::from_secs(2));
+            let left = scratch.mark().only_left(&[]);
             left.expect("no agent outlives it");
             daemon = scratch.serve_on(&address.to_string());
             assert_eq!(daemon.address(), address);

@@ -86,7 +86,7 @@ async fn an_agent_that_does_not_start_stands_as_an_error() {
         ("missing", "command not found: no-such-program"),
         ("silent", "agent ended before it answered initialize: exit status: 4"),
     ] {
-        let failed = host.agents().connect(agent, None).await;
+        let failed = host.connect(agent, None).await;
         assert!(matches!(failed, Err(HostError::Start { .. })), "{failed:?}");
         let health = health(&host, agent);
         assert_eq!((&health["status"], &health["processes"]), (&json!("error"), &json!(0)), "{health}");
@@ -94,10 +94,7 @@ async fn an_agent_that_does_not_start_stands_as_an_error() {
         assert_eq!((health.get("capabilities"), health.get("uptimeMs")), (None, None));
     }
     // Whoever tries again restarts the one that ran for a moment.
-    assert!(
-        host.agents().connect("silent", None).await.is_err()
-            && host.agents().connect("missing", None).await.is_err()
-    );
+    assert!(host.connect("silent", None).await.is_err() && host.connect("missing", None).await.is_err());
     assert_eq!(health(&host, "silent")["restartCount"], 1);
     assert_eq!(health(&host, "missing")["restartCount"], 0, "it never ran");
     close(host).await;

@@ -11,7 +11,7 @@ use serde_json::json;
 async fn a_session_stays_whose_it_was() {
     let scratch = Scratch::new();
     let host = open(&scratch, [example(&scratch, "a")]).await;
-    let agent = host.agents().connect("a", None).await.unwrap();
+    let agent = host.connect("a", None).await.unwrap();
     let session = host.new_session(&agent, setup(&scratch), creator(Some("ci"))).await.unwrap().session;
     let id = session.id().clone();
     let of = async |host: &acpd_host::Host| {
@@ -23,7 +23,7 @@ async fn a_session_stays_whose_it_was() {
     assert!(matches!(foreign, Err(HostError::UnknownSession { .. })), "{foreign:?}");
     session.end(EndRequest::Close, "test".into()).await;
     assert_eq!(of(&host).await.as_deref(), Some("ci"));
-    let agent = host.agents().connect("a", None).await.unwrap();
+    let agent = host.connect("a", None).await.unwrap();
     let taken = host.activate(host.attempt(&id), &id, &agent, None, "somebody").await.unwrap();
     assert!(taken.fresh);
     assert_eq!(taken.session.created_by().map(|name| &**name), Some("ci"));
@@ -46,15 +46,15 @@ async fn a_session_stays_whose_it_was() {
 async fn a_fork_belongs_to_whoever_forks() {
     let scratch = Scratch::new();
     let host = open(&scratch, [example(&scratch, "a")]).await;
-    let agent = host.agents().connect("a", None).await.unwrap();
+    let agent = host.connect("a", None).await.unwrap();
     let source = host.new_session(&agent, setup(&scratch), creator(Some("ci"))).await.unwrap().session;
     let id = source.id();
     let params = json!({"sessionId": id, "cwd": scratch.work(), "mcpServers": []}).to_string();
-    let agent = host.agents().connect("a", None).await.unwrap();
+    let agent = host.connect("a", None).await.unwrap();
     let fork =
         host.fork_session(id, &agent, Some(params.into()), creator(Some("other"))).await.unwrap().session;
     assert_eq!(fork.created_by().map(|name| &**name), Some("other"));
-    let agent = host.agents().connect("a", None).await.unwrap();
+    let agent = host.connect("a", None).await.unwrap();
     let nobodys = host.new_session(&agent, setup(&scratch), creator(None)).await.unwrap().session;
     assert_eq!(
         (nobodys.created_by(), host.find(nobodys.id(), |_| true).await.unwrap().created_by),

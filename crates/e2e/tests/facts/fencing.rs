@@ -18,7 +18,7 @@ fn setup(scratch: &Scratch, partition: &str) -> Option<Bytes> {
 }
 
 async fn session_with(host: &Host, scratch: &Scratch, agent: &str, partition: &str) -> SessionHandle {
-    let process = host.agents().connect(agent, None).await.expect("the agent starts");
+    let process = host.connect(agent, None).await.expect("the agent starts");
     let new = host.new_session(&process, setup(scratch, partition), creator(None)).await;
     new.expect("the agent gives a session").session
 }
@@ -84,7 +84,7 @@ async fn nothing_begins_behind_the_fence() {
     host.in_fleet(Partition::Failover, None);
     let theirs = session(&host, &scratch, "a").await;
     let ours = session_with(&host, &scratch, "a", "local").await;
-    let agent = host.agents().connect("a", None).await.expect("the agent starts");
+    let agent = host.connect("a", None).await.expect("the agent starts");
     host.fence(true);
     assert!(host.is_fenced());
     let id = theirs.id().clone();
@@ -143,7 +143,7 @@ async fn what_is_about_to_begin_does_not_slip_through() {
     );
     let host = open(&scratch, [entry(&scratch, "a", "sh", &taking_shell_agent(&body))]).await;
     host.in_fleet(Partition::Failover, None);
-    let agent = host.agents().connect("a", None).await.expect("the agent starts");
+    let agent = host.connect("a", None).await.expect("the agent starts");
     let new = host.new_session(&agent, crate::hosted::setup(&scratch), creator(None));
     let fenced = async {
         let asked = gate.with_extension("asked");

@@ -83,7 +83,7 @@ pub(crate) fn setup(scratch: &Scratch) -> Option<Bytes> {
 
 /// A new session, on a process that the host has or starts.
 pub(crate) async fn session(host: &Host, scratch: &Scratch, agent: &str) -> SessionHandle {
-    let process = host.agents().connect(agent, None).await.expect("the agent starts");
+    let process = host.connect(agent, None).await.expect("the agent starts");
     session_on(host, scratch, &process).await.session
 }
 

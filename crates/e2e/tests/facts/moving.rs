@@ -42,7 +42,7 @@ async fn a_session_that_another_node_has_is_set_aside() {
     let scratch = Scratch::new();
     let host = open(&scratch, [with_transcripts(&scratch)]).await;
     host.in_fleet(Partition::Failover, None);
-    let agent = host.agents().connect("a", None).await.expect("the agent starts");
+    let agent = host.connect("a", None).await.expect("the agent starts");
     let live =
         host.new_session(&agent, setup(&scratch), creator(Some("ci"))).await.expect("a session").session;
     let (id, pid) = (live.id().clone(), agent.pid());
@@ -80,7 +80,7 @@ async fn a_session_that_another_node_has_is_set_aside() {
     assert_eq!(told(&host, &copy).await, ["run new", "ended superseded"]);
 
     // It can go on, by what was said in it.
-    let agent = host.agents().connect("a", None).await.expect("the agent starts");
+    let agent = host.connect("a", None).await.expect("the agent starts");
     let again =
         host.activate(host.attempt(&copy), &copy, &agent, None, "e2e").await.expect("it gives a transcript");
     assert_eq!(turn(&again.session, "hello").await["stopReason"], "end_turn");
@@ -96,7 +96,7 @@ async fn a_copy_says_why_it_cannot_go_on() {
     let host = open(&scratch, [example(&scratch, "a")]).await;
     let live = session(&host, &scratch, "a").await;
     let copy = host.set_aside(live.id(), "b").await.expect("it is here");
-    let agent = host.agents().connect("a", None).await.expect("the agent starts");
+    let agent = host.connect("a", None).await.expect("the agent starts");
     let refused =
         host.activate(host.attempt(&copy), &copy, &agent, None, "e2e").await.expect_err("no transcripts");
     let says = refused.to_string();
@@ -158,7 +158,7 @@ async fn a_session_goes_on_elsewhere() {
         );
         assert_eq!(known["nativeSessionId"], json!(native));
         assert_eq!(told(&other, &id).await, ["run new", "ended daemon_lost"]);
-        let agent = other.agents().connect("a", None).await.expect("the agent starts");
+        let agent = other.connect("a", None).await.expect("the agent starts");
         let again = other.activate(other.attempt(&id), &id, &agent, None, "e2e").await.expect("it goes on");
         assert_eq!(turn(&again.session, "hello").await["stopReason"], "end_turn");
         assert_eq!(told(&other, &id).await, ["run new", "ended daemon_lost", method]);

@@ -40,7 +40,7 @@ async fn a_new_entry_is_for_new_sessions() {
     let scratch = Scratch::new();
     let host = open(&scratch, [generation(&scratch, "one")]).await;
     let old = session(&host, &scratch, "a").await;
-    let waiting = host.agents().connect("a", None).await.unwrap();
+    let waiting = host.connect("a", None).await.unwrap();
     assert!(host.agents().still_offers(&waiting));
     host.agents().set(named([generation(&scratch, "two")]));
     let new = session(&host, &scratch, "a").await;
@@ -49,7 +49,7 @@ async fn a_new_entry_is_for_new_sessions() {
     assert!(!host.agents().still_offers(&waiting), "who waits for its first session has to ask again");
     drop(waiting);
     // The same entry once more changes nothing.
-    let waiting = host.agents().connect("a", None).await.unwrap();
+    let waiting = host.connect("a", None).await.unwrap();
     host.agents().set(named([generation(&scratch, "two")]));
     assert!(host.agents().still_offers(&waiting));
     drop(waiting);
@@ -62,9 +62,9 @@ async fn a_removed_agent_is_not_started_any_more() {
     let scratch = Scratch::new();
     let host = open(&scratch, [generation(&scratch, "one"), example(&scratch, "b")]).await;
     let old = session(&host, &scratch, "a").await;
-    let process = host.agents().connect("a", None).await.unwrap();
+    let process = host.connect("a", None).await.unwrap();
     host.agents().set(named([example(&scratch, "b"), example(&scratch, "c")]));
-    let refused = host.agents().connect("a", None).await;
+    let refused = host.connect("a", None).await;
     let Err(HostError::UnknownAgent { name, known, .. }) = refused else { panic!("{refused:?}") };
     assert_eq!((name.as_str(), known), ("a", vec!["b".to_owned(), "c".to_owned()]));
     assert!(!host.agents().still_offers(&process));
@@ -121,7 +121,7 @@ async fn a_spare_follows_its_entry() {
     until("the old spare is gone", async || (!pids().iter().any(|pid| old.contains(pid))).then_some(()))
         .await;
     spare(&host, 1).await;
-    let process = host.agents().connect("a", None).await.unwrap();
+    let process = host.connect("a", None).await.unwrap();
     let new = session_on(&host, &scratch, &process).await.session;
     assert_eq!(generation_of(&host, &new).await, "two");
     spare(&host, 2).await;
@@ -134,7 +134,7 @@ async fn a_spare_follows_its_entry() {
     assert_eq!(generation_of(&host, &new).await, "two");
     host.agents().set(named([spared("three")]));
     spare(&host, 2).await;
-    let process = host.agents().connect("a", None).await.unwrap();
+    let process = host.connect("a", None).await.unwrap();
     let last = session_on(&host, &scratch, &process).await.session;
     assert_eq!(generation_of(&host, &last).await, "three");
     close(host).await;

@@ -99,7 +99,7 @@ async fn everything_is_known_of_a_session_for_ever() {
     let mut kept = ended;
     kept.as_object_mut().unwrap().remove("agentCapabilities").expect("the agent said it");
     assert_eq!(info(&host, &id).await, kept);
-    let agent = host.agents().connect("a", None).await.unwrap();
+    let agent = host.connect("a", None).await.unwrap();
     host.activate(host.attempt(&id), &id, &agent, None, "e2e").await.unwrap();
     let again = info(&host, &id).await;
     is_complete(&again);
@@ -122,7 +122,7 @@ fn everything_is_known_after_a_kill() {
     client.until("it asks", |message| message.method() == Some("session/request_permission"));
     client.signal(Signal::KILL);
     client.read_to_end();
-    scratch.mark().only_left(&[], acpd_e2e::PATIENCE).expect("the keepers end the agent");
+    scratch.mark().only_left(&[]).expect("the keepers end the agent");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let host = open(&scratch, []).await;
@@ -148,7 +148,7 @@ fn a_look_at_a_lost_session_records_nothing() {
         client.until_text("begun");
         client.signal(Signal::KILL);
         client.read_to_end();
-        scratch.mark().only_left(&[], acpd_e2e::PATIENCE).expect("the keepers end the agent");
+        scratch.mark().only_left(&[]).expect("the keepers end the agent");
         let log = EventLog::open(&scratch.state(), Options::default()).expect("the log opens");
         let id = SessionId::parse(&id).unwrap();
         let before = log.get(id.as_str()).await.unwrap().expect("it is there");
@@ -278,7 +278,7 @@ async fn the_permission_mode_is_told() {
     let host = open(&scratch, [spec]).await;
     let by_entry = session(&host, &scratch, "a").await;
     assert_eq!(info(&host, by_entry.id()).await["metadata"]["permissionMode"], "deny");
-    let agent = host.agents().connect("a", None).await.unwrap();
+    let agent = host.connect("a", None).await.unwrap();
     let mut params: Value = serde_json::from_slice(&setup(&scratch).unwrap()).unwrap();
     params["_meta"] = json!({"sandboxagent.dev": {"permissionMode": "acceptEdits"}});
     let chosen =

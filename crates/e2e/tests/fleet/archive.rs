@@ -34,12 +34,15 @@ pub(crate) fn events(node: &Node, session: &str) -> Vec<Value> {
     all
 }
 
-/// Has the agent say so much, and waits for the end of the turn.
+/// Has the agent say so much, and waits for the end of that turn: the history may have others.
 pub(crate) fn prompt(node: &Node, session: &str, text: &str) {
     let mut events = node.events(session);
     let prompted = node.ask("POST", &format!("/v1/sessions/{session}/prompt"), &json!({"prompt": text}));
     assert_eq!(prompted.status, 202, "{prompted:?}");
-    events.until("the end of the turn", |event| event.event.as_deref() == Some("turn_ended"));
+    let turn = prompted.json()["turn"].clone();
+    events.until("the end of the turn", |event| {
+        event.event.as_deref() == Some("turn_ended") && event.json()["turn"] == turn
+    });
 }
 
 // design fleet, log archive: the history of a session is read without its node, by whom that would show it, as it was there

@@ -3,7 +3,7 @@
 use crate::acp::editor;
 use crate::nodes::{Fleet, Node, ROOT};
 use acpd_e2e::{NatsServer, until};
-use acpd_fleet::{Engine, Expected, NodeId, NodeName, NodeRecord, SessionRecord};
+use acpd_fleet::{Engine, EngineError, Expected, NodeId, NodeName, NodeRecord, SessionRecord};
 use acpd_fleet_nats::{NatsSettings, Reached};
 use acpd_record::SessionId;
 use serde_json::{Value, json};
@@ -38,9 +38,16 @@ impl Intruder {
     /// Is there for another lease.
     fn stay(&self) {
         self.runtime.block_on(async {
-            let found = self.engine.node(&self.node.name).await.expect("it answers");
-            let expected = found.map_or(Expected::Nothing, |(_, revision)| Expected::Unchanged(revision));
-            self.engine.put_node(&self.node, expected).await.expect("nobody else writes it");
+            loop {
+                let found = self.engine.node(&self.node.name).await.expect("it answers");
+                let expected = found.map_or(Expected::Nothing, |(_, revision)| Expected::Unchanged(revision));
+                match self.engine.put_node(&self.node, expected).await {
+                    Ok(_) => return,
+                    // Its lease was over meanwhile.
+                    Err(EngineError::Conflict) => {}
+                    Err(error) => panic!("it answers: {error}"),
+                }
+            }
         });
     }
 

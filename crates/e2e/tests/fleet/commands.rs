@@ -2,6 +2,7 @@
 
 use crate::nodes::{Fleet, Node, ROOT};
 use acpd_e2e::{Exit, Started, until};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 /// The words of a command for the daemon of a node, with a token for the others.
@@ -114,9 +115,12 @@ fn a_lost_node_is_told() {
     let mut followed = start(a, &["sessions", "events", &session, "--follow"]);
     let first = followed.next_line().expect("its events");
     assert!(first.contains("created"), "{first}");
+    // It asks again once the node counts as lost: before, it is told that the node does not answer.
+    followed.signal(Signal::STOP);
     fleet.nodes[1].daemon.kill();
     let a = &fleet.nodes[0];
     a.sees(&session, "it is shown", |listed| listed["reachable"] == false);
+    followed.signal(Signal::CONT);
     let (exit, out, err) = followed.end();
     assert_eq!(exit, Exit::Code(1), "{err}");
     assert!(err.contains("node b, which has it, cannot be reached"), "{out}{err}");

@@ -25,15 +25,18 @@ pub(crate) fn play(world: &mut World, schedule: &Schedule, board: &Board) {
     // What ends when something else begins ends first.
     let mut acts: Vec<_> = looks.chain(ends).chain(begins).collect();
     acts.sort_by_key(|(at, _)| *at);
+    // By how much it is late: what comes then comes as much later, so that everything lasts as long as it is to, at least.
+    let mut late = Duration::ZERO;
     for (at, act) in acts {
-        board.pause(at.saturating_sub(board.now()));
+        board.pause((at + late).saturating_sub(board.now()));
         match act {
             Act::Begin(one) => begin(world, one, board),
             Act::End(one) => end(world, one, board),
             Act::Look(look) => judge(world, &look, board),
         }
+        late = late.max(board.now().saturating_sub(at));
     }
-    board.pause(schedule.length.saturating_sub(board.now()));
+    board.pause((schedule.length + late).saturating_sub(board.now()));
 }
 
 fn begin(world: &mut World, Disturbance { loss, which, .. }: Disturbance, board: &Board) {

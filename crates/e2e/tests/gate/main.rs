@@ -5,6 +5,7 @@ mod answering;
 mod creating;
 mod door;
 mod limits;
+mod operations;
 mod owners;
 mod pages;
 mod places;

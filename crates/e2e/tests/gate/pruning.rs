@@ -97,10 +97,12 @@ fn the_oldest_make_room() {
     let sessions: Vec<String> = (0..4).map(|_| ended(&daemon, &scratch, &text)).collect();
     let every = pruned(&daemon, &json!({"keepBytes": 0, "dryRun": true}));
     assert_eq!(ids(&every), sessions);
-    let taken: u64 = every.iter().map(|session| session["bytes"].as_u64().expect("bytes")).sum();
+    let bytes: Vec<u64> = every.iter().map(|session| session["bytes"].as_u64().expect("bytes")).collect();
+    let taken: u64 = bytes.iter().sum();
     assert!(taken > 4 * 300_000, "{taken}");
     assert_eq!(ids(&pruned(&daemon, &json!({"keepBytes": taken - 1}))), sessions[..1]);
-    let half = json!({"keepBytes": taken / 2});
+    // They are not of one size, which is that of what was said and of how it came in pieces; and a busy machine indexes late.
+    let half = json!({"keepBytes": bytes[2] + bytes[3] + 100_000});
     assert_eq!(ids(&pruned(&daemon, &half)), sessions[1..2]);
     assert!(pruned(&daemon, &half).is_empty());
     daemon.stop();

@@ -1,7 +1,7 @@
 //! Ready or not, and the end of a daemon with streams open.
 
 use crate::door::{client, entry, plain, stream};
-use acpd_e2e::{Daemon, Deadline, Scratch, WebSocket, acpd, fill_the_disk};
+use acpd_e2e::{Daemon, Deadline, Scratch, WebSocket, limit_files};
 use rustix::process::Signal;
 use serde_json::json;
 use std::time::Duration;
@@ -9,29 +9,30 @@ use std::time::Duration;
 // contract 6: a daemon that can record nothing says so within a second, and goes on answering
 #[test]
 fn a_full_disk_is_told() {
-    // An agent that writes no files of its own: the limit is for acpd.
-    let scratch = Scratch::new().example("stateless", &["--no-state"]);
-    let mut limited = scratch.command("sh");
-    // In units of 512 bytes, whatever the shell: 8 MiB at least.
-    limited.args(["-c", "ulimit -f 16384; exec \"$0\" \"$@\""]).arg(acpd());
-    let mut daemon = scratch.serve_by(limited, "127.0.0.1:0");
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
     let status = |daemon: &Daemon, path: &str| {
         let answer = plain(daemon, "GET", path, &[]);
         (answer.status, answer.json())
     };
     assert_eq!(status(&daemon, "/v1/ready"), (200, json!({"ready": true})));
     assert_eq!(status(&daemon, "/v1/health").1["status"], "ok");
-    let mut client = daemon.over_websocket(&scratch, "/acp?agent=stateless");
-    let session = fill_the_disk(&mut client);
+    let mut client = daemon.over_websocket(&scratch, "/acp");
+    client.initialize();
+    let session = client.new_session();
+    assert_eq!(client.turn(&session, "hello"), "end_turn");
+    limit_files(daemon.pid(), Some(0));
     let deadline = Deadline::after(Duration::from_secs(1));
     loop {
+        // What is asked for later than that is told.
+        let is_over = deadline.is_over();
         let (code, body) = status(&daemon, "/v1/ready");
         if code == 503 {
             assert_eq!(body["ready"], false);
             assert!(body["reason"].as_str().expect("a reason").contains("event log"), "{body}");
             break;
         }
-        assert!(!deadline.is_over(), "it says that it is ready: {body}");
+        assert!(!is_over, "it says that it is ready: {body}");
     }
     for path in ["/v1/health", "/v2/health"] {
         let (code, body) = status(&daemon, path);
@@ -44,6 +45,7 @@ fn a_full_disk_is_told() {
     // What is there can still be read.
     let shown = plain(&daemon, "GET", &format!("/v1/sessions/{session}/events?limit=1"), &[]);
     assert_eq!((shown.status, &shown.json()["events"][0]["seq"]), (200, &json!(1)));
+    limit_files(daemon.pid(), None);
     drop(client);
     daemon.stop();
 }

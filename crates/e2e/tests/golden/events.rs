@@ -1,6 +1,6 @@
 //! The events of a state directory as they are stored, read by a third party.
 
-use acpd_eventlog::{EventLog, ListQuery, Options};
+use acpd_eventlog::{EventLog, ListQuery, Options, migration};
 use std::path::Path;
 
 /// One event.
@@ -20,10 +20,11 @@ pub(crate) struct Session {
     pub(crate) events: Vec<Stored>,
 }
 
-/// All sessions of a log with all their events.
+/// All sessions of a log with all their events. One that an earlier version made is migrated.
 pub(crate) fn stored(state: &Path) -> Vec<Session> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     runtime.block_on(async {
+        migration::migrate(state, &mut |_| {}).expect("it can be migrated");
         let log = EventLog::open(state, Options::default()).expect("the log opens");
         let rows = log.list(ListQuery::default()).await.expect("it can be read");
         let mut sessions = Vec::new();

@@ -10,6 +10,7 @@ mod events;
 mod exported;
 mod fixtures;
 mod making;
+mod migrated;
 mod rules;
 mod scenes;
 mod show;

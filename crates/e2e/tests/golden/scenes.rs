@@ -171,7 +171,7 @@ pub(crate) fn killed(world: World) -> World {
 
 fn kill(world: &World, daemon: &mut Daemon) {
     daemon.kill();
-    world.scratch.mark().only_left(&[], acpd_e2e::PATIENCE).expect("the keepers end what they keep");
+    world.scratch.mark().only_left(&[]).expect("the keepers end what they keep");
 }
 
 /// A host of one client, which leaves.

@@ -1,10 +1,9 @@
 //! `session/load` and `session/resume` of live sessions and of ended ones.
 
 use crate::asking::{DETACH, answer_place, close, ends_of, entry, meta, take_part, taking, updates};
-use acpd_e2e::{Client, GRACES, Message, Scratch, acpd};
+use acpd_e2e::{Client, Message, Scratch, acpd};
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use std::time::Duration;
 
 const LOAD: &str = "session/load";
 const RESUME: &str = "session/resume";
@@ -213,7 +212,7 @@ fn the_history_survives_a_kill() {
     client.prompt(&session, "tool look\nstream 3000000 100");
     (0..2_000).for_each(|_| drop(client.next_message().expect("there is more")));
     client.signal(Signal::KILL);
-    client.ended(GRACES + Duration::from_secs(1));
+    client.ended();
     let seen = updates(client.received(), &session);
     let mut later = scratch.stdio("example");
     later.initialize();

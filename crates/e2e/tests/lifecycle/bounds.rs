@@ -71,7 +71,7 @@ fn time_of_end(method: &str, agent: &str, prompt: &str) -> Duration {
     let (_, took) = timed(&mut client, method, &of(&session));
     client.answer(&asked);
     assert_eq!(ends_of(&client, &session), usize::from(watches), "{prompt:?}");
-    client.is_alone(PATIENCE);
+    client.is_alone();
     client.finish();
     took
 }
@@ -114,7 +114,8 @@ fn a_cooperative_agent_ends_at_once() {
         })
         .collect();
     times.sort();
-    assert!(times[25] < Duration::from_millis(100), "median {:?}, worst {:?}", times[25], times[49]);
-    client.is_alone(PATIENCE);
+    // Some milliseconds, and more on a busy machine; the first grace alone is three seconds.
+    assert!(times[25] < Duration::from_secs(1), "median {:?}, worst {:?}", times[25], times[49]);
+    client.is_alone();
     client.finish();
 }

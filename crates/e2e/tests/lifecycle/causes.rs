@@ -2,10 +2,9 @@
 
 use crate::asking::{TERMINATE, close, entry, meta, of, take_part, until_ended};
 use crate::stored::{ENDED, ids, of_kind, stored};
-use acpd_e2e::{Client, GRACES, Scratch, containment_here, shell_agent, taking_shell_agent, timeless};
+use acpd_e2e::{Client, Scratch, containment_here, shell_agent, taking_shell_agent, timeless};
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use std::time::Duration;
 
 /// The record of an ended session, the same in list, status, errors and a failed load; without what differs from
 /// run to run, which must be there.
@@ -130,7 +129,7 @@ fn a_turn_is_not_idleness() {
         until_ended(&mut client, &session, 1),
         json!({"reason": "completed", "terminated_by": "daemon"})
     );
-    client.is_alone(acpd_e2e::PATIENCE);
+    client.is_alone();
     client.finish();
 }
 
@@ -145,7 +144,7 @@ fn ends_with_acpd() {
         let (mut client, session) = scratch.session("example");
         assert_eq!(client.turn(&session, "hello"), "end_turn");
         client.signal(signal);
-        client.ended(GRACES + Duration::from_secs(1));
+        client.ended();
         let mut later = scratch.stdio("example");
         later.initialize();
         let info = record(&mut later, &scratch, &session);

@@ -3,7 +3,7 @@
 use crate::asking::{
     DETACH, TERMINATE, answer_place, close, ends_of, entry, listed, meta, of, take_part, taking, until_ended,
 };
-use acpd_e2e::{PATIENCE, Scratch};
+use acpd_e2e::Scratch;
 use serde_json::{Value, json};
 
 // SE-14, PR-5: the prompt is answered, then the close; the process is gone by then
@@ -25,7 +25,7 @@ fn a_close_in_a_turn_cancels_it() {
         let since = client.since(&asked);
         assert_eq!(since[..place].iter().filter(|m| m.is_answer()).count(), 2, "{since:#?}");
         assert_eq!(ends_of(&client, &session), 1);
-        client.is_alone(PATIENCE);
+        client.is_alone();
         client.finish();
     }
 }

@@ -1,10 +1,9 @@
 //! Ends and take-ups that race: with each other, with a dying host, with another process.
 
 use crate::asking::{DETACH, TERMINATE, close, entry, meta, of, take_part, taking, until_ended};
-use acpd_e2e::{Client, GRACES, PATIENCE, Scratch};
+use acpd_e2e::{Client, Scratch};
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use std::time::Duration;
 
 const LOAD: &str = "session/load";
 const RESUME: &str = "session/resume";
@@ -32,7 +31,7 @@ fn a_session_keeps_its_permission_mode() {
     let fork = client.call("session/fork", &taking(&scratch, &session));
     assert!(is_denied(&mut client, fork["sessionId"].as_str().unwrap()));
     client.signal(Signal::KILL);
-    client.ended(GRACES + Duration::from_secs(1));
+    client.ended();
     let mut later = scratch.stdio("free");
     later.initialize();
     take_part(&mut later, &scratch, RESUME, &session);
@@ -124,7 +123,7 @@ fn a_lost_session_waits_for_its_old_agent() {
     assert!(living.iter().all(|process| process.pid != old), "{living:?}");
     assert_eq!(later.turn(&session, "hello"), "end_turn");
     later.finish();
-    client.ended(PATIENCE);
+    client.ended();
 }
 
 // contract 6: of two processes one takes a session up, and the other says which
@@ -144,8 +143,8 @@ fn two_processes_do_not_take_up_one_session() {
     assert!([first.pid(), second.pid()].iter().any(|pid| lost[0]["pid"] == *pid), "{lost:?}");
     both.iter_mut().for_each(Client::close_input);
     both.iter_mut().for_each(Client::read_to_end);
-    both[0].ended(PATIENCE);
-    both[1].ended(PATIENCE);
+    both[0].ended();
+    both[1].ended();
 }
 
 // SE-10: two loads of an ended session at once start one process
@@ -169,7 +168,7 @@ fn a_lost_turn_is_told() {
     client.prompt(&session, "ready\nhang");
     client.until_text("ready");
     client.signal(Signal::KILL);
-    client.ended(GRACES + Duration::from_secs(1));
+    client.ended();
     let mut later = scratch.stdio("example");
     later.initialize();
     let info = meta(&entry(&mut later, &session))["terminationInfo"].clone();

@@ -2,7 +2,7 @@
 
 use crate::asking::{TERMINATE, entry, listed, meta, of, take_part, taking, updates};
 use crate::stored::{PROMPT, TURN_ENDED, UPDATE, of_kind, stored};
-use acpd_e2e::{Client, Gate, PATIENCE, Scratch, taking_shell_agent};
+use acpd_e2e::{Client, Gate, Scratch, taking_shell_agent};
 use serde_json::json;
 
 fn fork(client: &mut Client, scratch: &Scratch, source: &str) -> String {
@@ -103,7 +103,7 @@ fn any_session_can_be_forked() {
         assert_eq!(client.turn(session, "on"), "end_turn");
         client.call("session/close", &of(session));
     }
-    client.is_alone(PATIENCE);
+    client.is_alone();
     client.finish();
 }
 

@@ -4,7 +4,7 @@ use crate::asking::{
     TERMINATE, close, ends_of, entry, ids, listed, meta, of, take_part, taking, until_ended,
 };
 use crate::stored::{ENDED, RUN_STARTED, stored};
-use acpd_e2e::{Client, PATIENCE, Scratch};
+use acpd_e2e::{Client, Scratch};
 use serde_json::{Value, json};
 
 const LOAD: &str = "session/load";
@@ -71,7 +71,7 @@ fn a_prompt_starts_no_run() {
         client.refused("session/set_mode", &json!({"sessionId": session, "modeId": "plan"}))["code"],
         -32002
     );
-    client.is_alone(PATIENCE);
+    client.is_alone();
     assert_eq!(entry(&mut client, &session), before);
     client.finish();
     assert_eq!(life(&scratch, &session), ["run", "client_close"]);
@@ -157,7 +157,7 @@ fn a_lost_session_is_taken_up_again() {
     let (mut client, session) = scratch.session("example");
     assert_eq!(client.turn(&session, "words"), "end_turn");
     client.signal(rustix::process::Signal::KILL);
-    client.ended(acpd_e2e::GRACES + std::time::Duration::from_secs(1));
+    client.ended();
     let mut later = scratch.stdio("example");
     later.initialize();
     assert_eq!(meta(&entry(&mut later, &session))["terminationInfo"]["cause"], "daemon_lost");

@@ -2,7 +2,7 @@
 
 use crate::asking::{TERMINATE, close, entry, meta, of, take_part, until_ended};
 use crate::tapped::{heard, tapped, times_heard};
-use acpd_e2e::{Client, PATIENCE, Scratch};
+use acpd_e2e::{Client, Scratch};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -44,7 +44,7 @@ fn ending_one_leaves_the_others_working() {
             assert_eq!(agent(&scratch), pid);
             // The last one takes the process along.
             client.call(method, &of(&second));
-            client.is_alone(PATIENCE);
+            client.is_alone();
             client.finish();
             assert_eq!(client.ends().len(), 3);
         }
@@ -124,7 +124,7 @@ fn the_death_of_the_process_ends_all_its_sessions() {
         assert_eq!(meta(&entry)["ended"], true);
         assert_eq!(meta(&entry)["terminationInfo"]["turnActive"], active);
     }
-    client.is_alone(PATIENCE);
+    client.is_alone();
     for session in &sessions {
         take_part(&mut client, &scratch, "session/load", session);
         assert_eq!(client.turn(session, "hello"), "end_turn");

@@ -27,7 +27,7 @@ impl Stored {
 
 /// All events of a session.
 pub(crate) fn stored(scratch: &Scratch, session: &str) -> Vec<Stored> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     runtime.block_on(async {
         let log = EventLog::open(&scratch.state(), Options::default()).expect("the log opens");
         let mut cursor = log.cursor(session, 0).await.expect("the session is there");
@@ -54,7 +54,7 @@ pub(crate) fn update_kinds(events: &[Stored]) -> Vec<String> {
 
 /// Every session that the log knows.
 pub(crate) fn ids(scratch: &Scratch) -> Vec<String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     runtime.block_on(async {
         let log = EventLog::open(&scratch.state(), Options::default()).expect("the log opens");
         let rows = log.list(ListQuery::default()).await.expect("the index can be read");

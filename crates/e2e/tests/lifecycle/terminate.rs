@@ -3,10 +3,9 @@
 use crate::asking::{TERMINATE, answer_place, close, ends_of, entry, listed, meta, of, until_ended};
 use crate::stored::{ENDED, of_kind, stored};
 use crate::tapped::{heard, tapped};
-use acpd_e2e::{GRACES, PATIENCE, Scratch};
+use acpd_e2e::Scratch;
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use std::time::Duration;
 
 fn terminated() -> Value {
     json!({"terminated": true, "reason": "terminated", "terminatedBy": "daemon"})
@@ -129,7 +128,7 @@ fn a_lost_session_has_ended_already() {
     let scratch = Scratch::new();
     let (mut client, session) = scratch.session("example");
     client.signal(Signal::KILL);
-    client.ended(GRACES + Duration::from_secs(1));
+    client.ended();
     let mut later = scratch.stdio("example");
     later.initialize();
     for _ in 0..2 {
@@ -156,7 +155,7 @@ fn concurrent_calls_make_one_end() {
             assert!(members.remove("alreadyEnded").is_none_or(|already| already == true));
             assert_eq!(result, terminated());
         }
-        client.is_alone(PATIENCE);
+        client.is_alone();
         client.finish();
         assert_eq!(ends_of(&client, &session), 1);
         assert_eq!(of_kind(&stored(&scratch, &session), ENDED).len(), 1);

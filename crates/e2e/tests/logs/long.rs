@@ -25,7 +25,7 @@ fn shown(daemon: &Daemon, session: &str) -> Value {
 
 /// Waits for the first checkpoint of a session.
 fn wait_for_checkpoint(scratch: &Scratch, session: &str) {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     let log = EventLog::open(&scratch.state(), Options::default()).expect("it can be shared");
     let find = || runtime.block_on(log.checkpoint(session, u64::MAX >> 1)).expect("readable");
     until("a checkpoint", find);

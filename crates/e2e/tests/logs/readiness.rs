@@ -1,15 +1,14 @@
 //! Not ready, and ready again: a full disk, played by a limit on the size of files that goes away.
+//!
+//! Nothing can be written to a file then: a daemon with smaller files than the limit has room, and begins sessions.
 
 use crate::journal::serve;
-use acpd_e2e::{Http, Scratch, fill_the_disk, until_counted};
-use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use acpd_e2e::{Http, Scratch, limit_files, until_counted};
 use serde_json::json;
 
-/// Limits the size of a running daemon's files.
-fn limit(pid: u32, bytes: Option<u64>) {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    prlimit(pid, Resource::Fsize, Rlimit { current: bytes, maximum: None }).expect("it may be changed");
-}
+/// Has another process write the log of a daemon, which may write to no file.
+const PIPED: &str =
+    r#"mkfifo "$LOG.pipe"; (env -i cat "$LOG.pipe" </dev/null >"$LOG" 2>/dev/null &); LOG="$LOG.pipe";"#;
 
 // contract 6: a scrape shows whether sessions can begin, without any other request
 #[test]
@@ -17,9 +16,9 @@ fn readiness_is_measured() {
     let scratch = Scratch::new();
     let mut daemon = scratch.serve();
     until_counted(daemon.address(), "acpd_ready", 1);
-    limit(daemon.pid(), Some(0));
+    limit_files(daemon.pid(), Some(0));
     until_counted(daemon.address(), "acpd_ready", 0);
-    limit(daemon.pid(), None);
+    limit_files(daemon.pid(), None);
     until_counted(daemon.address(), "acpd_ready", 1);
     daemon.stop();
 }
@@ -28,17 +27,16 @@ fn readiness_is_measured() {
 #[test]
 fn a_failure_right_behind_a_good_answer_is_told() {
     let scratch = Scratch::new().example("stateless", &["--no-state"]);
-    let (mut daemon, journal) = serve(&scratch, "", "--log-format json", &[]);
+    let (mut daemon, journal) = serve(&scratch, PIPED, "--log-format json", &[]);
     let mut client = daemon.over_websocket(&scratch, "/acp?agent=stateless");
     client.tolerant();
     client.initialize();
     let ready = || Http::on(daemon.connect()).request("GET", "/v1/ready", &[], "").status;
     assert_eq!(ready(), 200);
-    // Less than the log has already, more than this daemon says.
-    limit(daemon.pid(), Some(16 * 1024));
+    limit_files(daemon.pid(), Some(0));
     client.refused("session/new", &json!({"cwd": scratch.work(), "mcpServers": []}));
     journal.wait_for(&("WARN", "not ready", json!({"reason": null})));
-    limit(daemon.pid(), None);
+    limit_files(daemon.pid(), None);
     journal.wait_for(&("WARN", "ready again", json!({"after_s": null})));
     drop(client);
     daemon.stop();
@@ -49,10 +47,15 @@ fn a_failure_right_behind_a_good_answer_is_told() {
 fn a_full_disk_is_told_and_its_end_too() {
     // An agent that writes no files of its own: the limit is for acpd.
     let scratch = Scratch::new().example("stateless", &["--no-state"]);
-    // In units of 512 bytes, whatever the shell: 8 MiB at least.
-    let (mut daemon, journal) = serve(&scratch, "ulimit -S -f 16384;", "--log-format json", &[]);
+    let (mut daemon, journal) = serve(&scratch, PIPED, "--log-format json", &[]);
     let mut client = daemon.over_websocket(&scratch, "/acp?agent=stateless");
-    let session = fill_the_disk(&mut client);
+    client.tolerant();
+    client.initialize();
+    let session = client.new_session();
+    assert_eq!(client.turn(&session, "hello"), "end_turn");
+    limit_files(daemon.pid(), Some(0));
+    let asked = client.prompt(&session, "hello");
+    client.error(&asked);
     let reason = journal.wait_for(&("WARN", "not ready", json!({"reason": null})))["reason"].clone();
     assert!(reason.as_str().expect("text").contains("event log"), "{reason}");
     journal.wait_for(&(
@@ -63,7 +66,7 @@ fn a_full_disk_is_told_and_its_end_too() {
     client.refused("session/new", &json!({"cwd": scratch.work(), "mcpServers": []}));
     journal.wait_for(&("WARN", "session not created", json!({"agent": "stateless", "error": null})));
 
-    limit(daemon.pid(), None);
+    limit_files(daemon.pid(), None);
     journal.wait_for(&("WARN", "ready again", json!({"after_s": null})));
     assert_eq!(Http::on(daemon.connect()).request("GET", "/v1/ready", &[], "").status, 200);
     drop(client);

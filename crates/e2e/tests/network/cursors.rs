@@ -1,7 +1,8 @@
 //! Clients that keep cursors: they come back where they were, under the same id.
 
-use acpd_e2e::{Client, Daemon, Message, Scratch};
+use acpd_e2e::{Client, Daemon, Http, Message, Scratch, until};
 use serde_json::{Value, json};
+use std::cell::Cell;
 
 const META: &str = "sandboxagent.dev";
 
@@ -81,6 +82,52 @@ fn a_client_goes_on_where_it_was() {
     let told = watching.received().iter().filter_map(|one| one.text().map(str::to_owned));
     let told: Vec<_> = told.filter(|text| text != words).collect();
     assert_eq!(all.into_iter().map(|(_, text)| text).collect::<Vec<_>>(), told);
+    daemon.stop();
+}
+
+// contract 7.3: a client that knows no terminals and was away when a command ended is shown all that the command said, in
+// the call that it was shown before
+#[test]
+fn a_command_that_ended_meanwhile_is_shown() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let mut watching = daemon.over_websocket(&scratch, "/acp?agent=example");
+    let terminals = json!({"_meta": {META: {"terminals": true}}});
+    watching.call("initialize", &json!({"protocolVersion": 1, "clientCapabilities": terminals}));
+    let mut client = keeping(&daemon, &scratch, &json!({}));
+    let session = client.new_session();
+    let place = json!({"sessionId": session, "cwd": scratch.work(), "mcpServers": []});
+    watching.call("session/resume", &place);
+    let go = scratch.work().join("go");
+    let wait = format!("until test -e {}; do sleep 0.02; done", go.display());
+    client.request(
+        "session/prompt",
+        &prompt(&session, &format!("run sh -c \"echo one; {wait}; echo two\"\nstream 3")),
+    );
+    let is_a_call = |message: &Message| message.json["params"]["update"]["sessionUpdate"] == "tool_call";
+    let call = client.until("the call", is_a_call).json["params"].clone();
+    let after = call["_meta"][META]["event"]["seq"].as_u64().expect("it is of an event");
+    drop(client);
+    std::fs::write(&go, "").expect("it is writable");
+    let (ended, told) = (Cell::new(false), Cell::new(false));
+    watching.until("the end of the command, and the last text", |message| {
+        ended.set(ended.get() || message.json["params"]["state"] == "finished");
+        told.set(told.get() || message.text().is_some_and(|text| text.starts_with("00000002 ")));
+        ended.get() && told.get()
+    });
+
+    let mut client = keeping(&daemon, &scratch, &json!({"joins": session}));
+    let mut load = place;
+    load["_meta"] = json!({META: {"after": after}});
+    client.call("session/load", &load);
+    let shown = |message: &Message| {
+        let update = &message.json["params"]["update"];
+        let text = update["content"][0]["content"]["text"].as_str()?;
+        (update["toolCallId"] == call["update"]["toolCallId"]).then(|| text.to_owned())
+    };
+    let shown: Vec<_> = client.received().iter().filter_map(shown).collect();
+    assert_eq!(shown, ["one\ntwo\n"]);
+    assert!(!client.received().iter().any(is_a_call), "it has seen the call");
     daemon.stop();
 }
 
@@ -179,5 +226,54 @@ fn a_session_is_created_once_under_a_key() {
     other["_meta"][META]["title"] = json!("another");
     assert_eq!(client.refused("session/new", &other)["code"], -32602);
     assert!(scratch.mark().running("example-agent").len() <= 2);
+    daemon.stop();
+}
+
+/// The sessions that a daemon lists.
+fn listed(daemon: &Daemon) -> Vec<Value> {
+    let list = Http::on(daemon.connect()).request("GET", "/v1/sessions", &[], "").json();
+    list["sessions"].as_array().expect("a list").clone()
+}
+
+// contract 7.3: a creation that met the death of the daemon, and comes again under its key, is answered with its session, which is
+// live again, however often; a session that a client has ended stays ended
+#[test]
+fn a_creation_that_met_a_kill_comes_again() {
+    let scratch = Scratch::new().keep("0s");
+    let mut daemon = scratch.serve();
+    let params = json!({"cwd": scratch.work(), "mcpServers": [], "_meta": {META: {"idempotencyKey": "k"}}});
+    let mut client = keeping(&daemon, &scratch, &json!({}));
+    client.request("session/new", &params);
+    // Its answer is lost with the daemon.
+    let session = until("the session is there", || Some(listed(&daemon).first()?["sessionId"].clone()));
+    let session = session.as_str().expect("an id").to_owned();
+    daemon.kill();
+    drop(client);
+    for runs in 2..=3 {
+        let mut daemon = scratch.serve();
+        let mut client = keeping(&daemon, &scratch, &json!({}));
+        let created = client.call("session/new", &params);
+        assert_eq!(
+            (&created["sessionId"], created["modes"].is_object()),
+            (&json!(session), true),
+            "{created}"
+        );
+        assert_eq!(client.turn(&session, "hello"), "end_turn");
+        let all = listed(&daemon);
+        assert_eq!(
+            (all.len(), &all[0]["ended"], &all[0]["metadata"]["runs"]),
+            (1, &json!(false), &json!(runs))
+        );
+        daemon.kill();
+    }
+    let mut daemon = scratch.serve();
+    let mut client = keeping(&daemon, &scratch, &json!({}));
+    client.call("session/new", &params);
+    client.call("session/close", &json!({"sessionId": session}));
+    let error = client.refused("session/new", &params);
+    assert_eq!(
+        (&error["code"], &error["data"]["terminationInfo"]["cause"]),
+        (&json!(-32002), &json!("client_close"))
+    );
     daemon.stop();
 }

@@ -2,9 +2,9 @@
 
 use crate::answering::{answer, until_asked, until_withdrawn};
 use crate::together::events;
-use acpd_e2e::{Client, Scratch, shell_agent, until};
+use acpd_e2e::{Client, LogForm, Scratch, lasting_locks, session_files, shell_agent, until};
 use serde_json::json;
-use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 fn said(client: &mut Client, session: &str, text: &str) -> String {
     let asked = client.prompt(session, text);
@@ -99,7 +99,7 @@ fn files_can_be_kept_from_an_agent() {
 }
 
 /// Open files of a process with this name.
-fn opened(pid: u32, path: &std::path::Path) -> usize {
+fn opened(pid: u32, path: &Path) -> usize {
     let open = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("it runs");
     let leads_to = |entry: std::io::Result<std::fs::DirEntry>| std::fs::read_link(entry.ok()?.path()).ok();
     open.filter_map(leads_to).filter(|target| target == path).count()
@@ -170,44 +170,45 @@ fn the_first_file_outside_is_told() {
     assert!(err.contains("/etc/passwd") && err.contains("files = false in [agents.planner]"), "{err}");
 }
 
-/// The POSIX locks of a process on the files of the log.
-fn log_locks(pid: u32, state: &std::path::Path) -> usize {
-    let inode = |name: &str| std::fs::metadata(state.join(name)).expect("it is there").ino();
-    let inodes = ["acpd.db", "acpd.db-shm"].map(|name| format!(":{} ", inode(name)));
-    let held = std::fs::read_to_string("/proc/locks").expect("proc is mounted");
-    let process = pid.to_string();
-    let of_process = held.lines().filter(|line| line.split_whitespace().any(|word| word == process));
-    of_process
-        .filter(|line| line.contains(" POSIX ") && inodes.iter().any(|inode| line.contains(inode.as_str())))
-        .count()
+/// The locks that a process has on the databases of the log for as long as it has them open.
+fn log_locks(pid: u32, state: &Path) -> usize {
+    databases(state).iter().map(|path| lasting_locks(pid, path)).sum()
 }
 
-// contract 2.2, contract 6: an agent that looks through the directory of the log takes no lock from it, and nothing that is
-// said afterwards is lost
-#[test]
-fn what_an_agent_reads_takes_nothing_from_the_log() {
-    let scratch = Scratch::new().config("[files]\nconfine = false");
+/// The databases of the log, each with the memory that its users share.
+fn databases(state: &Path) -> Vec<PathBuf> {
+    let form = LogForm::of(state).expect("there is a log");
+    let names = form.databases().iter().flat_map(|name| [(*name).to_owned(), format!("{name}-shm")]);
+    names.map(|name| state.join(name)).collect()
+}
+
+/// Has an agent try each way to the files of the log, before and after which its locks and sessions are whole.
+fn no_way_leads_to_the_log(scratch: &Scratch) {
     let state = scratch.state();
     let mut daemon = scratch.serve();
-    let mut client = daemon.over_websocket(&scratch, "/acp?agent=example");
+    let mut client = daemon.over_websocket(scratch, "/acp?agent=example");
     client.initialize();
     let session = client.new_session();
     assert_eq!(said(&mut client, &session, "before"), "before");
     let held = log_locks(daemon.pid(), &state);
-    assert!(held >= 2, "{held} locks");
-    let work = scratch.work();
-    std::fs::hard_link(state.join("acpd.db-shm"), work.join("linked")).unwrap();
-    std::os::unix::fs::symlink(state.join("acpd.db"), work.join("named")).unwrap();
-    for path in [
-        "acpd.db",
-        "acpd.db-shm",
-        "acpd.db-wal",
-        "acpd.db-open",
-        "daemon.lock",
-        "../work/linked",
-        "../work/named",
-    ] {
-        let path = state.join(path);
+    let (databases, files) = (databases(&state), session_files(&state));
+    assert_eq!(held, databases.len());
+    let linked =
+        databases.iter().filter(|path| path.extension().is_some_and(|end| end == "db-shm")).chain(&files);
+    let mut paths = vec![state.join("daemon.lock"), scratch.work().join("named")];
+    for (number, path) in linked.enumerate() {
+        let link = scratch.work().join(format!("linked-{number}"));
+        std::fs::hard_link(path, &link).expect("a link");
+        paths.push(link);
+    }
+    std::os::unix::fs::symlink(files.last().expect("a session is stored"), &paths[1]).expect("a link");
+    let beside = databases
+        .iter()
+        .step_by(2)
+        .flat_map(|path| ["-wal", "-open"].map(|end| format!("{}{end}", path.display())));
+    paths.extend(beside.map(PathBuf::from));
+    paths.extend(databases.iter().chain(&files).cloned());
+    for path in paths {
         for request in ["read", "write"] {
             let words = if request == "write" { " x" } else { "" };
             let refused = said(&mut client, &session, &format!("{request} {}{words}", path.display()));
@@ -216,13 +217,20 @@ fn what_an_agent_reads_takes_nothing_from_the_log() {
     }
     assert_eq!(log_locks(daemon.pid(), &state), held);
     // Takes itself for the last one that has the log open, if the locks are gone.
-    let before = events(&scratch, &session).len();
+    let before = events(scratch, &session).len();
     for turn in 0..3 {
         assert_eq!(said(&mut client, &session, &format!("turn-{turn}")), format!("turn-{turn}"));
     }
     daemon.kill();
     scratch.serve().stop();
-    let after = events(&scratch, &session);
+    let after = events(scratch, &session);
     let prompts = after[before..].iter().filter(|event| event.0 == crate::stored::PROMPT);
     assert_eq!(prompts.count(), 3, "{} events, then {}", before, after.len());
+}
+
+// contract 2.2, contract 6: an agent that looks through the directory of the log takes no lock from it, is served
+// no file of it by whatever path, and nothing that is said afterwards is lost
+#[test]
+fn what_an_agent_reads_takes_nothing_from_the_log() {
+    no_way_leads_to_the_log(&Scratch::new().config("[files]\nconfine = false"));
 }

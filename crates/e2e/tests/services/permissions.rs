@@ -1,7 +1,7 @@
 //! Permission requests of one client's session.
 
 use crate::answering::{answer, choose, times_asked, until_permission, until_refused, until_withdrawn};
-use acpd_e2e::{Client, PATIENCE, Scratch};
+use acpd_e2e::{Client, Scratch};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -145,7 +145,7 @@ fn an_end_withdraws_what_is_open() {
         while client.ends().is_empty() {
             client.next_message();
         }
-        client.is_alone(PATIENCE);
+        client.is_alone();
         client.finish();
     }
 }

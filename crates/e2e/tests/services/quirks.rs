@@ -1,7 +1,7 @@
 //! Quirks of real agents, each played by the example agent, and the behaviour of acpd in front of a client.
 
 use crate::answering::{choose, until_permission, until_withdrawn};
-use acpd_e2e::{Asked, Client, Exit, PATIENCE, Scratch};
+use acpd_e2e::{Asked, Client, Exit, Scratch};
 use serde_json::{Value, json};
 
 /// A session whose messages are not judged by the schema, which quirks break.
@@ -286,6 +286,6 @@ fn files_and_commands_are_served_as_far_as_they_can_be() {
     client.until_text("terminal/create");
     client.notify("session/cancel", &json!({"sessionId": session}));
     assert_eq!(client.result(&asked)["stopReason"], "cancelled");
-    client.is_alone_but_for("example-agent", PATIENCE);
+    client.is_alone_but_for("example-agent");
     client.finish();
 }

@@ -1,7 +1,7 @@
 //! Commands that an agent runs through acpd.
 
 use crate::together::events;
-use acpd_e2e::{Client, PATIENCE, Scratch};
+use acpd_e2e::{Client, Scratch};
 use serde_json::{Value, json};
 
 fn said(client: &mut Client, session: &str, text: &str) -> String {
@@ -41,7 +41,7 @@ fn an_agent_runs_commands() {
     assert_eq!(line, "exit code 0\none\ntWo\n");
     let missing = said(&mut client, &session, "run no-such-command");
     assert!(missing.contains("-32603") && missing.contains("no-such-command"), "{missing}");
-    client.is_alone_but_for("example-agent", PATIENCE);
+    client.is_alone_but_for("example-agent");
     client.finish();
 }
 
@@ -79,7 +79,7 @@ fn no_command_outlives_its_session_or_its_cancelled_turn() {
     client.until("the call", |m| m.update_kind() == Some("tool_call"));
     client.notify("session/cancel", &json!({"sessionId": session}));
     assert_eq!(client.result(&prompt)["stopReason"], "cancelled");
-    client.is_alone_but_for("example-agent", PATIENCE);
+    client.is_alone_but_for("example-agent");
     for end in ["session/close", "_sandboxagent/session/terminate"] {
         let session = client.new_session();
         let prompt = client.prompt(&session, "ignore-cancel\nrun sh -c \"setsid sleep 1000 & sleep 1000\"");

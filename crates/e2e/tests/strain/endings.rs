@@ -19,7 +19,7 @@ const SETTLED: usize = 10_000;
 const GROWTH: u64 = 4 * 1024 * 1024;
 /// What a first version kept was more than that for each ending, in bytes.
 const EACH: u64 = 4 * 1024;
-/// What is recorded first is more than the cache of recent events holds, in MiB.
+/// MiB that are recorded first: more than the cache of recent events holds.
 const RECORDED: u64 = 10;
 
 /// A client that keeps nothing of what it reads.

@@ -1,5 +1,6 @@
-//! A daemon that runs out of something: threads, room on its disk, memory for what has ended.
+//! A daemon that runs out of something: threads, room on its disk, memory for what has ended or was answered.
 
 mod endings;
+mod requests;
 mod small_disk;
 mod threads;

@@ -1,7 +1,6 @@
-//! A disk that is full, and how room is made on it: a small volume of its own where the test may mount one, and the
-//! limit on the size of files everywhere.
+//! A disk that is full, and how room is made on it: a small volume of its own, where the test may mount one.
 
-use acpd_e2e::{Daemon, Http, Scratch, Volume, acpd, noise, until};
+use acpd_e2e::{Daemon, Http, Scratch, Volume, noise, until};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -40,8 +39,8 @@ fn repeated(text: &str) -> Option<&str> {
 }
 
 /// Fills the disk of a daemon and deletes a session there. `lives`: it goes on in the room that this made.
-fn make_room(scratch: &Scratch, serve: impl Fn() -> Daemon, lives: bool) {
-    let mut daemon = serve();
+fn make_room(scratch: &Scratch) {
+    let mut daemon = scratch.serve();
     let mut client = daemon.over_websocket(scratch, "/acp?agent=stateless");
     client.tolerant();
     client.initialize();
@@ -66,16 +65,14 @@ fn make_room(scratch: &Scratch, serve: impl Fn() -> Daemon, lives: bool) {
     assert_eq!(status, 204, "{body}");
     assert_eq!(call(&daemon, "GET", &format!("/v1/sessions/{big}")).0, 404);
     client.call("session/delete", &json!({"sessionId": endless}));
-    if lives {
-        until_ready(&daemon, true);
-        let session = client.new_session();
-        assert_eq!(client.turn(&session, &noise(5)), "end_turn");
-    }
+    until_ready(&daemon, true);
+    let session = client.new_session();
+    assert_eq!(client.turn(&session, &noise(5)), "end_turn");
     drop(client);
     daemon.stop();
 
     // The end of what was idle is known, and the daemon starts.
-    let mut daemon = serve();
+    let mut daemon = scratch.serve();
     let (status, found) = call(&daemon, "GET", &format!("/v1/sessions/{idle}"));
     assert_eq!((status, &found["terminationInfo"]["cause"]), (200, &json!("daemon_shutdown")), "{found}");
     assert_eq!(call(&daemon, "GET", &format!("/v1/sessions/{big}")).0, 404);
@@ -130,22 +127,10 @@ fn nothing_begins_in_the_room_that_a_start_was_given() {
 // contract 6: on a full disk a session can be deleted, the ends of the others are recorded, and the daemon starts again
 #[test]
 fn a_deletion_makes_room() {
-    // An agent that writes no files of its own: the limits are for acpd.
-    let scratch = Scratch::new().example("stateless", &["--no-state"]);
-    make_room(
-        &scratch,
-        || {
-            let mut limited = scratch.command("sh");
-            // In units of 512 bytes, whatever the shell: 8 MiB at least.
-            limited.args(["-c", "ulimit -f 16384; exec \"$0\" \"$@\""]).arg(acpd());
-            scratch.serve_by(limited, "127.0.0.1:0")
-        },
-        false,
-    );
-
+    // An agent that writes no files of its own: the room is for acpd.
     let scratch = Scratch::new().example("stateless", &["--no-state"]);
     let Some(volume) = Volume::mount(&scratch, VOLUME) else { return };
-    make_room(&scratch, || scratch.serve(), true);
+    make_room(&scratch);
     // Not a byte is left beside what acpd keeps for this.
     let filler = fill(&volume);
     let mut daemon = scratch.serve();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 async fn connected(servers: &[Server]) -> Nats {
     let urls = servers.iter().map(|server| format!("nats://{}", server.address())).collect();
-    let settings = NatsSettings { urls, replicas: Some(3), ..servers[0].settings() };
+    let settings = NatsSettings { urls, replicas: Some(3), ..servers[0].short_settings() };
     // They have to find each other first.
     until(async || match Nats::connect(settings.clone()).await {
         Ok(engine) => Some(engine),

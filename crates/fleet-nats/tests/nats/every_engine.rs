@@ -50,3 +50,11 @@ async fn a_watch_tells_all() {
     let (one, other) = server.links().await;
     battery::a_watch_tells_all(&one, &other).await;
 }
+
+// contract 7.3: a node belongs to the fleet until it is removed, as it was noted last, whether it is there or not
+#[tokio::test]
+async fn a_member_stays() {
+    let server = Server::start();
+    let (one, other) = server.links().await;
+    battery::a_member_stays(&one, &other).await;
+}

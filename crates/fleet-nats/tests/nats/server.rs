@@ -8,8 +8,11 @@ use std::time::Duration;
 /// How long anything may take that is bound to happen.
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
-/// How long a call may take in these tests.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(1500);
+/// How long a call may take where a server is to answer it: also beside whatever else the machine does.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// How long a call may take where a server does not answer.
+pub(crate) const SHORT: Duration = Duration::from_millis(1500);
 
 /// Waits for what is bound to happen.
 pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
@@ -30,12 +33,24 @@ pub(crate) async fn until<T>(mut attempt: impl AsyncFnMut() -> Option<T>) -> T {
     soon(tries).await
 }
 
+/// The links of two nodes.
+pub(crate) async fn linked(settings: NatsSettings) -> (Nats, Nats) {
+    let connect = || async { Nats::connect(settings.clone()).await.expect("it can be used") };
+    (connect().await, connect().await)
+}
+
 /// What these tests do with a server.
 pub(crate) trait Used {
     /// What a node is told to use it.
     fn settings(&self) -> NatsSettings;
+    /// Of a node whose calls end soon where they are not answered.
+    fn short_settings(&self) -> NatsSettings {
+        NatsSettings { patience: SHORT, ..self.settings() }
+    }
     /// Two nodes' links to it.
-    async fn links(&self) -> (Nats, Nats);
+    async fn links(&self) -> (Nats, Nats) {
+        linked(self.settings()).await
+    }
     /// The client itself, for what no engine is asked.
     async fn client(&self) -> async_nats::Client;
 }
@@ -43,11 +58,6 @@ pub(crate) trait Used {
 impl Used for Server {
     fn settings(&self) -> NatsSettings {
         NatsSettings { patience: PATIENCE, ..NatsSettings::new(vec![format!("nats://{}", self.address())]) }
-    }
-
-    async fn links(&self) -> (Nats, Nats) {
-        let connect = || async { Nats::connect(self.settings()).await.expect("it can be used") };
-        (connect().await, connect().await)
     }
 
     async fn client(&self) -> async_nats::Client {

@@ -92,7 +92,7 @@ async fn nodes_agree_on_the_lease() {
 async fn a_server_that_is_not_there_is_said_to_be() {
     let mut server = Server::start();
     server.kill();
-    let error = Nats::connect(server.settings()).await.expect_err("it is not there");
+    let error = Nats::connect(server.short_settings()).await.expect_err("it is not there");
     assert!(error.is_temporary(), "{error}");
     let error =
         Nats::connect(NatsSettings { urls: vec!["http://x y".to_owned()], ..server.settings() }).await;

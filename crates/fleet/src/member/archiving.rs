@@ -25,7 +25,8 @@ impl Member {
     pub(super) async fn archive(&self, local: &dyn Local) -> ! {
         loop {
             tokio::time::sleep(PACE).await;
-            let unfiled = self.shared.published.lock().unfiled(self.now());
+            let is_joining = self.shared.me.lock().record.incomplete;
+            let unfiled = self.shared.published.lock().unfiled(self.now(), is_joining);
             let adding = stream::iter(unfiled).for_each_concurrent(AT_ONCE, |unfiled| async move {
                 // Each would wait for an engine that does not answer.
                 if self.is_stale() {

@@ -1,8 +1,10 @@
-//! Heartbeats: a node says that it is there, and finds out when another one says so under its name.
+//! Heartbeats: a node says that it is there and that it belongs to the fleet, and finds out when another one says so under its name.
 
 use super::{Local, Member};
 use crate::directory::Reach;
 use crate::engine::{EngineError, Expected};
+use crate::name::NodeName;
+use crate::record::NodeRecord;
 use std::time::Duration;
 
 /// How long a node that knows nothing yet waits.
@@ -14,6 +16,9 @@ impl Member {
         loop {
             self.shared.me.lock().record.room = local.room();
             let trouble = self.beat_once().await.err();
+            if let Err(error) = self.join().await {
+                tracing::debug!(%error, "the fleet has not noted that this node belongs to it, for now");
+            }
             let before = std::mem::replace(&mut self.shared.me.lock().trouble, trouble.clone());
             match (&before, &trouble) {
                 (_, Some(reason)) if before != trouble => {
@@ -33,21 +38,50 @@ impl Member {
 
     /// Says that this node leaves, and that the directory has all that it has. Those that do not hear it wait for it to come back.
     pub(super) async fn say_that_it_leaves(&self) {
-        let (record, expected) = {
-            let mut me = self.shared.me.lock();
-            me.record.left = true;
-            (me.record.clone(), me.revision.map_or(Expected::Nothing, Expected::Unchanged))
-        };
-        if let Ok(revision) = self.shared.engine.put_node(&record, expected).await {
-            self.shared.me.lock().revision = Some(revision);
+        self.shared.me.lock().record.left = true;
+        // A heartbeat may have been on its way.
+        if self.write_own_entry().await.is_ok() {
+            // Nodes that begin later hear it so.
+            let _unnoted = self.join().await;
         }
     }
 
+    /// Has it noted that this node belongs to the fleet once it is heard, until it is removed, and what stays of it when it is gone. Under
+    /// a name that it had before it belongs to it no longer.
+    async fn join(&self) -> Result<(), EngineError> {
+        let me = {
+            let me = self.shared.me.lock();
+            if me.revision.is_none() {
+                return Ok(());
+            }
+            NodeRecord { room: 0, draining: false, incomplete: false, ..me.record.clone() }
+        };
+        let (is_noted, before) = {
+            let watched = self.shared.directory.read();
+            let renamed = watched.directory.members();
+            let renamed = renamed.filter(|member| member.id == me.id && member.name != me.name);
+            let before: Vec<NodeName> = renamed.map(|member| member.name.clone()).collect();
+            (watched.directory.member(&me.name).is_some_and(|noted| **noted == me), before)
+        };
+        if !is_noted {
+            self.shared.engine.put_member(&me).await?;
+        }
+        for name in before {
+            self.shared.engine.remove_member(&name).await?;
+        }
+        Ok(())
+    }
+
     async fn beat_once(&self) -> Result<(), String> {
-        let engine = &self.shared.engine;
-        if !self.may_join().await? {
+        if self.shared.me.lock().record.left || !self.may_join().await? {
             return Ok(());
         }
+        self.write_own_entry().await
+    }
+
+    /// Writes the entry of this node. Its name may be that of another one.
+    async fn write_own_entry(&self) -> Result<(), String> {
+        let engine = &self.shared.engine;
         for _ in 0..2 {
             let begun = self.now();
             let (record, expected, was_heard) = {

@@ -33,13 +33,16 @@ impl Member {
         }
     }
 
-    /// Takes in what the watch tells of a session; its id where that is this node's own and known here.
+    /// Compares a change of the directory with the own sessions, before it is applied. Returns the id of a session that is this
+    /// node's there and here.
     fn hear(&self, record: &SessionRecord, revision: Revision) -> Option<SessionId> {
-        if record.node_id != self.me().id {
+        let session = &record.session;
+        let is_own = record.node_id == self.shared.me.lock().record.id;
+        // What this node has written itself it knows already.
+        if !is_own || !self.shared.published.lock().knows_entry(session) {
             self.hear_of_own(record, revision);
-            return None;
         }
-        let is_known = !record.taking_up && self.shared.published.lock().knows_entry(&record.session);
-        is_known.then(|| record.session.clone())
+        let is_known = is_own && !record.taking_up && self.shared.published.lock().knows_entry(session);
+        is_known.then(|| session.clone())
     }
 }

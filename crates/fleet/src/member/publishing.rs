@@ -2,7 +2,7 @@
 
 use super::{Local, Member};
 use crate::engine::{EngineError, Expected, Revision};
-use crate::published::Row;
+use crate::published::{BATCH, Row};
 use crate::record::{SessionRecord, fitted};
 use acpd_record::SessionId;
 use futures_util::{StreamExt, stream};
@@ -17,6 +17,8 @@ const PACE: Duration = Duration::from_millis(250);
 const OVERLAP_MS: i64 = 1_000;
 /// Heartbeats after which it reads all: which are not there any more, and which changed long before that could be read.
 const LOOK_EVERY: u32 = 4;
+/// Logged when the own sessions cannot be read.
+const UNREAD: &str = "the fleet does not learn what sessions do";
 /// How long a node that leaves tells what has become of its sessions.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 /// Entries that are written at a time.
@@ -25,12 +27,27 @@ const AT_ONCE: usize = 32;
 const ENTRY: usize = 32 * 1024;
 
 impl Member {
+    /// Reads the own sessions for the first time, all of them.
+    pub(super) async fn learn_all(&self, local: &dyn Local) {
+        loop {
+            match local.changed(i64::MIN).await {
+                Ok(rows) => {
+                    rows.into_iter().for_each(|row| self.learn(row));
+                    return self.shared.published.lock().learned();
+                }
+                Err(reason) => tracing::warn!(reason, "{UNREAD}"),
+            }
+            tokio::time::sleep(PACE).await;
+        }
+    }
+
     /// Writes what changes of the own sessions.
     pub(super) async fn publish(&self, local: &dyn Local) -> ! {
-        let (mut since_ms, mut looked) = (0, None);
+        let (mut since_ms, mut looked, mut has_more) = (0, None, false);
         loop {
             self.shared.passes.send_modify(|passes| *passes += 1);
-            let _hurried = tokio::time::timeout(PACE, self.shared.news.notified()).await;
+            let pace = if std::mem::take(&mut has_more) { Duration::ZERO } else { PACE };
+            let _hurried = tokio::time::timeout(pace, self.shared.news.notified()).await;
             // Before that it is not known which entries are those of an earlier life.
             if self.is_new() {
                 continue;
@@ -41,7 +58,7 @@ impl Member {
             let rows = match local.changed(if is_look { i64::MIN } else { since_ms }).await {
                 Ok(rows) => rows,
                 Err(reason) => {
-                    tracing::warn!(reason, "the fleet does not learn what sessions do");
+                    tracing::warn!(reason, "{UNREAD}");
                     continue;
                 }
             };
@@ -50,12 +67,11 @@ impl Member {
             let there: Option<BTreeSet<SessionId>> =
                 is_look.then(|| rows.iter().map(|row| row.session.clone()).collect());
             rows.into_iter().for_each(|row| self.learn(row));
-            self.shared.published.lock().learned();
             looked = if is_look { Some(self.now()) } else { looked };
             if self.is_stale() {
                 continue;
             }
-            self.write().await;
+            has_more = self.write_batch().await;
             if !self.is_stale() && self.shared.published.lock().is_listed() {
                 self.change(|record| record.incomplete = false);
             }
@@ -111,26 +127,24 @@ impl Member {
         is_told && !self.is_stale()
     }
 
-    /// Writes what is due, in batches. What the engine does not take is passed over; it ends where the engine does not answer.
-    async fn write(&self) {
+    /// Writes a batch of what is due, so that what changes meanwhile is in the next one. What the engine does not take is passed over;
+    /// it ends where the engine does not answer. Returns whether there may be more that can be written.
+    async fn write_batch(&self) -> bool {
         let is_leaving = self.shared.is_leaving.load(Ordering::Relaxed);
         let heartbeat = if is_leaving { Duration::ZERO } else { self.shared.lease.heartbeat() };
-        loop {
-            let due = self.shared.published.lock().due(&self.me(), self.now(), heartbeat);
-            let mut writing =
-                std::pin::pin!(stream::iter(due).map(|due| self.put(due)).buffer_unordered(AT_ONCE));
-            let (mut is_going_on, mut failures) = (false, 0);
-            while let Some(is_written) = writing.next().await {
-                is_going_on |= is_written;
-                failures = if is_written { 0 } else { failures + 1 };
-                if failures >= AT_ONCE || self.is_stale() {
-                    return;
-                }
-            }
-            if !is_going_on {
-                return;
+        let due = self.shared.published.lock().due(&self.me(), self.now(), heartbeat);
+        let is_full = due.len() >= BATCH;
+        let writing = stream::iter(due).map(|due| self.put(due)).buffer_unordered(AT_ONCE);
+        let mut writing = std::pin::pin!(writing);
+        let (mut has_written, mut failures) = (false, 0);
+        while let Some(is_written) = writing.next().await {
+            has_written |= is_written;
+            failures = if is_written { 0 } else { failures + 1 };
+            if failures >= AT_ONCE || self.is_stale() {
+                return false;
             }
         }
+        is_full && has_written
     }
 
     /// Writes an entry; whether it was written.

@@ -75,14 +75,35 @@ impl Member {
                 _ => removed.left += 1,
             }
         }
-        if let (Some(mut record), 0) = (record, removed.left) {
-            record.removed = true;
-            self.shared.engine.put_node(&record, expected).await.map_err(|error| match error {
-                EngineError::Conflict => NotRemoved::There,
-                error => failed(error),
-            })?;
+        if let (Some(record), 0) = (record, removed.left) {
+            self.mark_removed(record, expected).await?;
+            self.shared.engine.remove_member(name).await.map_err(failed)?;
         }
         Ok(removed)
+    }
+
+    /// Writes that a node is removed, into the entry that was found or where none was.
+    ///
+    /// # Errors
+    /// When the node has come back, or the engine does not answer.
+    async fn mark_removed(&self, mut record: NodeRecord, found: Expected) -> Result<(), NotRemoved> {
+        let engine = &self.shared.engine;
+        let failed = |error: EngineError| NotRemoved::Engine(error.to_string());
+        record.removed = true;
+        match engine.put_node(&record, found).await {
+            Ok(_) => return Ok(()),
+            Err(EngineError::Conflict) => {}
+            Err(error) => return Err(failed(error)),
+        }
+        // Its entry leaves by its lease, which may be over since the look at it: that is no node that comes back.
+        if engine.node(&record.name).await.map_err(failed)?.is_some() {
+            return Err(NotRemoved::There);
+        }
+        match engine.put_node(&record, Expected::Nothing).await {
+            Ok(_) => Ok(()),
+            Err(EngineError::Conflict) => Err(NotRemoved::There),
+            Err(error) => Err(failed(error)),
+        }
     }
 
     fn gone(&self, name: &NodeName) -> Result<Gone, NotRemoved> {
@@ -90,16 +111,19 @@ impl Member {
         let watched = self.shared.directory.read();
         let directory = &watched.directory;
         let node = directory.node(name);
+        // One that was removed but for what was noted of it.
+        let noted = directory.member(name).map(|member| NodeRecord::clone(member));
         let is_there = node.is_some_and(|(_, reach)| reach.gone_since(now, lease).is_none());
         let of_it = directory.sessions().filter(|session| session.node == *name && session.node_id != me.id);
         let lost = of_it.filter(|session| directory.unreachable_since(session, now, lease).is_some());
         let entry = |session: &SessionId| directory.session(session).map(|(_, at)| (session.clone(), at));
         let sessions: Vec<_> = lost.filter_map(|session| entry(&session.session)).collect();
         match (node, is_there, sessions.is_empty()) {
-            (None, _, true) => Err(NotRemoved::Unknown),
+            (None, _, true) if noted.is_none() => Err(NotRemoved::Unknown),
             (Some(_), true, true) => Err(NotRemoved::There),
             (node, ..) => {
-                let record = node.filter(|_| !is_there).map(|(record, _)| NodeRecord::clone(record));
+                let heard = node.filter(|_| !is_there).map(|(record, _)| NodeRecord::clone(record));
+                let record = heard.or(noted.filter(|_| !is_there));
                 Ok(Gone { record, sessions })
             }
         }

@@ -1,6 +1,7 @@
 //! What is due for the directory and the archive, and whose a session is.
 
 use super::*;
+use crate::archive::Position;
 use crate::record::{Epoch, NodeId};
 use serde_json::json;
 
@@ -102,7 +103,11 @@ fn a_false_owner_is_written_over() {
             let session = &entry(&me, 7).session;
             assert_eq!((published.keeps(session), published.kept().len()), (is_kept, usize::from(is_kept)));
             let due = published.due(&me, at(1), HEARTBEAT);
-            assert_eq!(published.unfiled(at(1)), [], "nothing is added to an epoch of another: {what}");
+            assert_eq!(
+                published.unfiled(at(1), false),
+                [],
+                "nothing is added to an epoch of another: {what}"
+            );
             if !is_kept {
                 assert_eq!(due, [], "{what}");
                 continue;
@@ -113,7 +118,7 @@ fn a_false_owner_is_written_over() {
                 "a claim: {what}"
             );
             published.wrote(due[0].0.clone(), Revision(5), at(1));
-            assert_eq!((published.kept().len(), published.unfiled(at(1)).len()), (0, 1), "{what}");
+            assert_eq!((published.kept().len(), published.unfiled(at(1), false).len()), (0, 1), "{what}");
             assert!(published.found(&entry(&other, created_ms), Revision(6), &me), "again: {what}");
             assert_eq!(published.due(&me, at(5), HEARTBEAT), [], "{what}");
             assert_eq!(published.due(&me, at(6), HEARTBEAT)[0].1, Expected::Unchanged(Revision(6)), "{what}");
@@ -156,12 +161,12 @@ fn what_is_refused_holds_up_nothing() {
     // The archive likewise.
     let c = named("c").session;
     assert!(published.refused_piece(&c, at(7), HEARTBEAT));
-    assert_eq!(published.unfiled(at(8)).len(), 1, "only the other one's");
+    assert_eq!(published.unfiled(at(8), false).len(), 1, "only the other one's");
     published.filed(&c, 0, Position(1));
     assert!(!published.refused_piece(&c, at(12), HEARTBEAT), "it is told once");
     published.filed(&c, 1, Position(2));
     published.is_now(Row { seq: 2, ..named("c") });
-    assert_eq!(published.unfiled(at(12)).len(), 2, "what is behind it may be taken");
+    assert_eq!(published.unfiled(at(12), false).len(), 2, "what is behind it may be taken");
 }
 
 // design fleet, log archive: what is not in the archive is added, as far as is known, and told with the heartbeat
@@ -170,29 +175,37 @@ fn what_the_archive_lacks_is_added() {
     let (mut published, me) = (Published::default(), node("1"));
     let session = row("idle", 1).session;
     published.is_now(row("idle", 3));
-    assert_eq!((published.unfiled(at(0)), published.lag()), (vec![], 3), "nothing before it is claimed");
+    assert_eq!(
+        (published.unfiled(at(0), false), published.lag()),
+        (vec![], 3),
+        "nothing before it is claimed"
+    );
     let claim = published.due(&me, at(0), HEARTBEAT).remove(0).0;
     published.wrote(claim, Revision(7), at(0));
     let unfiled =
         |after, behind| Unfiled { session: session.clone(), claim: Epoch(7), after, behind, seq: 3 };
-    assert_eq!(published.unfiled(at(0)), [unfiled(0, None)]);
+    assert_eq!(published.unfiled(at(0), false), [unfiled(0, None)]);
     published.filed(&session, 2, Position(9));
-    assert_eq!((published.unfiled(at(0)), published.lag()), (vec![unfiled(2, Some(Position(9)))], 1));
+    assert_eq!((published.unfiled(at(0), false), published.lag()), (vec![unfiled(2, Some(Position(9)))], 1));
     published.doubt(&session, at(0), HEARTBEAT);
-    assert_eq!(published.unfiled(at(0)), [unfiled(2, None)]);
+    assert_eq!(published.unfiled(at(0), false), [unfiled(2, None)]);
     published.filed(&session, 3, Position(10));
-    assert_eq!((published.unfiled(at(0)), published.lag()), (vec![], 0));
+    assert_eq!((published.unfiled(at(0), false), published.lag()), (vec![], 0));
     assert_eq!(published.due(&me, at(1), HEARTBEAT), []);
     assert_eq!(published.due(&me, at(5), HEARTBEAT)[0].0.archived, 3);
     published.is_now(row("idle", 4));
     published.cannot_file(&session, "it is another one's".to_owned());
-    assert_eq!((published.unfiled(at(0)), published.lag()), (vec![], 1), "what cannot be added is counted");
+    assert_eq!(
+        (published.unfiled(at(0), false), published.lag()),
+        (vec![], 1),
+        "what cannot be added is counted"
+    );
     // A process that knows nothing yet goes by what was told.
     let mut again = Published::default();
     again.is_now(row("idle", 3));
     let told = SessionRecord { archived: 2, ..SessionRecord::new(session.clone(), &me, json!({})) };
     again.found(&told, Revision(7), &me);
-    assert_eq!(again.unfiled(at(0)), [unfiled(2, None)]);
+    assert_eq!(again.unfiled(at(0), false), [unfiled(2, None)]);
 }
 
 // design fleet: what was deleted leaves the directory
@@ -206,4 +219,54 @@ fn what_is_not_there_is_removed() {
     assert_eq!(published.only(&there), []);
     assert_eq!(published.only(&BTreeSet::new()), [(row("idle", 1).session, Revision(2))]);
     assert_eq!(published.due(&me, at(100), HEARTBEAT), []);
+}
+
+// contract 7.3: what a node that joins has of ended sessions comes behind all that others may wait for, and the archive of
+// those behind their entries
+#[test]
+fn what_ended_before_waits() {
+    let (mut published, me) = (Published::default(), node("1"));
+    let named = |name: &str, ended| Row {
+        session: SessionId::parse(name).expect("an id"),
+        ended,
+        ..row(if ended { "ended" } else { "idle" }, 1)
+    };
+    for (name, ended) in [("a", true), ("b", false), ("c", true), ("d", true)] {
+        published.is_now(named(name, ended));
+    }
+    let mut wrote = 1;
+    let mut write = |published: &mut Published, name: &str| {
+        let mut due = published.due(&me, at(1), HEARTBEAT).into_iter();
+        let (record, _) = due.find(|(record, _)| record.session.as_str() == name).expect("it is due");
+        wrote += 1;
+        published.wrote(record, Revision(wrote), at(1));
+    };
+    let ids = |published: &mut Published| {
+        let due = published.due(&me, at(1), HEARTBEAT).into_iter();
+        due.map(|(record, _)| record.session.to_string()).collect::<Vec<_>>()
+    };
+    let unfiled = |published: &Published, is_joining| {
+        let unfiled = published.unfiled(at(1), is_joining).into_iter();
+        unfiled.map(|unfiled| unfiled.session.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&mut published), ["b", "a", "c", "d"]);
+    for name in ["a", "b", "c"] {
+        write(&mut published, name);
+    }
+    assert_eq!(unfiled(&published, true), ["b"], "one is not listed");
+    assert_eq!(unfiled(&published, false), ["b", "a", "c"]);
+    // It has changed, so it is more than one of those.
+    published.is_now(Row { info: json!({"state": "ended", "title": "t"}), ..named("c", true) });
+    assert_eq!(ids(&mut published), ["c", "d"]);
+    published.failed(&named("d", true).session, at(1), HEARTBEAT);
+    assert_eq!(unfiled(&published, true), ["b", "a", "c"], "one that cannot be written holds up no other");
+    for number in 0..2 * BATCH {
+        published.is_now(named(&format!("many-{number:04}"), true));
+    }
+    while published.due(&me, at(2), HEARTBEAT).iter().any(|(record, _)| record.session.as_str() != "d") {
+        for (record, _) in published.due(&me, at(2), HEARTBEAT) {
+            published.wrote(record, Revision(9), at(2));
+        }
+    }
+    assert_eq!(unfiled(&published, false).len(), 1 + BATCH, "the live one waits for some of the others only");
 }

@@ -5,7 +5,7 @@
 
 use acpd_fleet::{
     Change, Changes, Directory, Engine, EngineError, Epoch, Expected, NodeId, NodeName, NodeRecord, Piece,
-    Position, Run, SessionRecord, epoch_of,
+    Position, Reach, Run, SessionRecord, epoch_of,
 };
 use acpd_record::SessionId;
 use bytes::Bytes;
@@ -174,4 +174,29 @@ pub(crate) async fn a_watch_tells_all(one: &dyn Engine, other: &dyn Engine) {
     one.remove_node(&of.name).await.expect("it leaves");
     assert_eq!(changes.recv().await, Some(Change::NodeGone(of.name.clone())));
     assert_eq!(other.node(&of.name).await, Ok(None));
+}
+
+// contract 7.3: a node belongs to the fleet until it is removed, as it was noted last, whether it is there or not
+pub(crate) async fn a_member_stays(one: &dyn Engine, other: &dyn Engine) {
+    let (first, mut second) = (node("a"), node("a"));
+    second.left = true;
+    one.remove_member(&first.name).await.expect("there is none");
+    for noted in [&first, &second] {
+        one.put_member(noted).await.expect("it answers");
+    }
+    let mut changes = other.watch().await.expect("it answers");
+    let mut known = directory(&mut changes).await;
+    assert_eq!(known.member(&first.name).map(|member| &**member), Some(&second));
+    let seen = known.node(&first.name).map(|(record, reach)| (&**record, reach));
+    assert_eq!(seen, Some((&second, Reach::Gone(Duration::ZERO))));
+    assert_eq!(other.node(&first.name).await, Ok(None), "it is not there");
+    other.put_node(&first, Expected::Nothing).await.expect("so it may be");
+    assert!(matches!(changes.recv().await, Some(Change::Node(..))));
+    one.put_member(&first).await.expect("it answers");
+    assert_eq!(changes.recv().await, Some(Change::Member(Box::new(first.clone()))));
+    one.remove_member(&first.name).await.expect("it answers");
+    let gone = changes.recv().await.expect("it is told");
+    assert_eq!(gone, Change::MemberGone(first.name.clone()));
+    known.apply(gone, Duration::ZERO);
+    assert_eq!((known.member(&first.name), known.nodes().count()), (None, 0));
 }

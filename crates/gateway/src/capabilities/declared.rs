@@ -60,8 +60,10 @@ impl InitializeParams {
     pub(crate) fn read(params: Option<&[u8]>) -> Result<Self, HostError> {
         let invalid = |message: &str| HostError::InvalidParams { message: message.to_owned() };
         let params = params.unwrap_or(b"{}");
-        let read = params.starts_with(b"{").then(|| serde_json::from_slice::<Self>(params).ok());
-        let read = read.flatten().ok_or_else(|| invalid("params: an object is required"))?;
+        if !params.starts_with(b"{") {
+            return Err(invalid("params: an object is required"));
+        }
+        let read = acpd_wire::read::<Self>(params).map_err(|error| invalid(&format!("params: {error}")))?;
         // Any number is an offer to negotiate; acpd speaks 1 and says so (IN-1).
         let wrong_version =
             "protocolVersion: the latest version that the client speaks is required, as an integer";

@@ -176,7 +176,7 @@ impl Job {
             let is_known = known.is_some();
             let agent = match known.or_else(|| self.process_of(&params.joins()?)) {
                 Some(agent) => Ok(agent),
-                None => agents.connect(&self.agent, None).await,
+                None => self.host.connect(&self.agent, None).await,
             };
             agent.map(|agent| {
                 let result = json(&initialize_result(&agent, &client, session_stop));
@@ -236,7 +236,7 @@ impl Job {
                 return answer(Err(HostError::MethodNotFound { method }));
             }
             Some(agent) => agent,
-            None => match self.host.agents().connect(&self.agent, None).await {
+            None => match self.host.connect(&self.agent, None).await {
                 Ok(agent) => agent,
                 Err(error) => return answer(Err(error)),
             },

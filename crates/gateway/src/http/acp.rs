@@ -15,6 +15,7 @@ mod websocket;
 
 use super::forwarding::token_for_others;
 use super::handshake::Handshake;
+use super::parameters::{self, names};
 use super::problem::{Kind, Problem};
 use super::settings::Shared;
 use crate::connection::ConnectionOptions;
@@ -86,7 +87,6 @@ impl Acp {
 
 /// What a connection may ask for with its first request.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct AcpQuery {
     /// The agent that its sessions run on.
     agent: Option<String>,
@@ -98,6 +98,9 @@ pub(super) fn routes<S: Clone + Send + Sync + 'static>(acp: Arc<Acp>) -> Router<
 }
 
 async fn answer(State(acp): State<Arc<Acp>>, request: Request) -> Response {
+    if let Err(problem) = parameters::check(request.uri(), names::<AcpQuery>()) {
+        return problem.into_response();
+    }
     let Some(identity) = request.extensions().get::<Identity>().cloned() else {
         return Problem::new(StatusCode::UNAUTHORIZED, Kind::Unauthorized, "the request has no identity")
             .into_response();

@@ -94,6 +94,8 @@ kinds! {
     IdempotencyKeyReused = "idempotency_key_reused",
     /// acpd failed.
     Internal = "internal",
+    /// The query has a parameter that the operation does not have.
+    InvalidRequest = "invalid_request",
     /// The path is there, the method is not.
     MethodNotAllowed = "method_not_allowed",
     /// The daemon is in no fleet, or not known in it.

@@ -5,9 +5,12 @@ mod answering;
 mod body;
 mod creating;
 mod daemon;
+mod document;
+mod endpoint;
 mod event_cursor;
 mod event_source;
 mod events;
+mod frames;
 mod lost;
 mod nodes;
 mod opening;
@@ -28,6 +31,7 @@ pub use render::Renderer as EventRenderer;
 pub(super) use sessions::CLIENT;
 
 use super::health;
+use super::parameters::{Parameters, names, none};
 use super::problem::{Kind, Problem};
 use super::settings::Shared;
 use crate::access::{Named, Needs, Refusal, decide};
@@ -38,62 +42,69 @@ use acpd_record::SessionId;
 use axum::Router;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequestParts, Path, Query};
-use axum::middleware;
-use axum::response::IntoResponse;
-use axum::routing::{MethodFilter, MethodRouter, get, on};
+use axum::routing::{MethodFilter, MethodRouter, get};
+use endpoint::Endpoint;
+use events::EventsQuery;
+use http::StatusCode;
 use http::request::Parts;
-use http::{HeaderValue, StatusCode, header};
+use search::TextQuery;
+use sessions::SessionsQuery;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use transfer::ExportQuery;
 
 /// Both names of the resources exist in the ecosystem.
 const VERSIONS: [&str; 2] = ["/v1", "/v2"];
 
-/// A method, its path below each of [`VERSIONS`], and what answers.
-type Route = (MethodFilter, &'static str, fn(MethodFilter) -> MethodRouter<Arc<Shared>>);
+/// A method, its path below each of [`VERSIONS`], its query parameters, and what answers.
+type Route = (MethodFilter, &'static str, fn() -> Parameters, fn(Endpoint) -> MethodRouter<Arc<Shared>>);
 
 /// What needs a token. `tests/operations.rs` has what each is for.
 const ROUTES: [Route; 28] = [
-    (MethodFilter::GET, "/sessions", |method| on(method, sessions::list)),
-    (MethodFilter::POST, "/sessions", |method| on(method, creating::create)),
-    (MethodFilter::GET, "/sessions/{id}", |method| on(method, sessions::show)),
-    (MethodFilter::DELETE, "/sessions/{id}", |method| on(method, sessions::delete)),
-    (MethodFilter::GET, "/sessions/{id}/events", |method| on(method, events::events)),
-    (MethodFilter::POST, "/sessions/{id}/answer", |method| on(method, answering::answer)),
-    (MethodFilter::POST, "/sessions/{id}/cancel", |method| on(method, prompting::cancel)),
-    (MethodFilter::GET, "/sessions/{id}/export", |method| on(method, transfer::export)),
-    (MethodFilter::POST, "/sessions/{id}/fork", |method| on(method, creating::fork)),
-    (MethodFilter::POST, body::IMPORT, |method| on(method, transfer::import)),
-    (MethodFilter::POST, "/prune", |method| on(method, pruning::prune)),
-    (MethodFilter::POST, "/sessions/{id}/close", |method| on(method, sessions::close)),
-    (MethodFilter::POST, "/sessions/{id}/prompt", |method| on(method, prompting::prompt)),
-    (MethodFilter::POST, "/sessions/{id}/resume", |method| on(method, creating::resume)),
-    (MethodFilter::POST, "/sessions/{id}/terminate", |method| on(method, sessions::terminate)),
-    (MethodFilter::GET, "/search", |method| on(method, search::search)),
-    (MethodFilter::GET, "/agents", |method| on(method, agents::list)),
-    (MethodFilter::GET, "/nodes", |method| on(method, nodes::list)),
-    (MethodFilter::DELETE, "/nodes/{name}", |method| on(method, nodes::remove)),
-    (MethodFilter::POST, "/nodes/{name}/drain", |method| on(method, nodes::drain)),
-    (MethodFilter::POST, "/nodes/{name}/undrain", |method| on(method, nodes::undrain)),
-    (MethodFilter::POST, "/codes", |method| on(method, opening::issue)),
-    (MethodFilter::POST, "/reload", |method| on(method, daemon::reload)),
-    (MethodFilter::POST, "/handover", |method| on(method, daemon::hand_over)),
-    (MethodFilter::POST, "/agents/{name}/check", |method| on(method, agents::check)),
-    (MethodFilter::GET, "/stats", |method| on(method, stats::show)),
-    (MethodFilter::GET, "/tokens", |method| on(method, tokens::list)),
-    (MethodFilter::GET, "/whoami", |method| on(method, whoami::show)),
+    (MethodFilter::GET, "/sessions", names::<SessionsQuery>, |endpoint| endpoint.serve(sessions::list)),
+    (MethodFilter::POST, "/sessions", none, |endpoint| endpoint.serve(creating::create)),
+    (MethodFilter::GET, "/sessions/{id}", none, |endpoint| endpoint.serve(sessions::show)),
+    (MethodFilter::DELETE, "/sessions/{id}", none, |endpoint| endpoint.serve(sessions::delete)),
+    (MethodFilter::GET, "/sessions/{id}/events", names::<EventsQuery>, |endpoint| {
+        endpoint.serve(events::events)
+    }),
+    (MethodFilter::POST, "/sessions/{id}/answer", none, |endpoint| endpoint.serve(answering::answer)),
+    (MethodFilter::POST, "/sessions/{id}/cancel", none, |endpoint| endpoint.serve(prompting::cancel)),
+    (MethodFilter::GET, "/sessions/{id}/export", names::<ExportQuery>, |endpoint| {
+        endpoint.serve(transfer::export)
+    }),
+    (MethodFilter::POST, "/sessions/{id}/fork", none, |endpoint| endpoint.serve(creating::fork)),
+    (MethodFilter::POST, endpoint::IMPORT, none, |endpoint| endpoint.serve(transfer::import)),
+    (MethodFilter::POST, "/prune", none, |endpoint| endpoint.serve(pruning::prune)),
+    (MethodFilter::POST, "/sessions/{id}/close", none, |endpoint| endpoint.serve(sessions::close)),
+    (MethodFilter::POST, "/sessions/{id}/prompt", none, |endpoint| endpoint.serve(prompting::prompt)),
+    (MethodFilter::POST, "/sessions/{id}/resume", none, |endpoint| endpoint.serve(creating::resume)),
+    (MethodFilter::POST, "/sessions/{id}/terminate", none, |endpoint| endpoint.serve(sessions::terminate)),
+    (MethodFilter::GET, "/search", names::<TextQuery>, |endpoint| endpoint.serve(search::search)),
+    (MethodFilter::GET, "/agents", none, |endpoint| endpoint.serve(agents::list)),
+    (MethodFilter::GET, "/nodes", none, |endpoint| endpoint.serve(nodes::list)),
+    (MethodFilter::DELETE, "/nodes/{name}", none, |endpoint| endpoint.serve(nodes::remove)),
+    (MethodFilter::POST, "/nodes/{name}/drain", none, |endpoint| endpoint.serve(nodes::drain)),
+    (MethodFilter::POST, "/nodes/{name}/undrain", none, |endpoint| endpoint.serve(nodes::undrain)),
+    (MethodFilter::POST, "/codes", none, |endpoint| endpoint.serve(opening::issue)),
+    (MethodFilter::POST, "/reload", none, |endpoint| endpoint.serve(daemon::reload)),
+    (MethodFilter::POST, "/handover", none, |endpoint| endpoint.serve(daemon::hand_over)),
+    (MethodFilter::POST, "/agents/{name}/check", none, |endpoint| endpoint.serve(agents::check)),
+    (MethodFilter::GET, "/stats", none, |endpoint| endpoint.serve(stats::show)),
+    (MethodFilter::GET, "/tokens", none, |endpoint| endpoint.serve(tokens::list)),
+    (MethodFilter::GET, "/whoami", none, |endpoint| endpoint.serve(whoami::show)),
 ];
 
 /// What needs none.
 const OPEN_ROUTES: [Route; 3] = [
-    (MethodFilter::GET, "/health", |method| on(method, health::health)),
-    (MethodFilter::POST, "/open", |method| on(method, opening::open)),
-    (MethodFilter::GET, "/ready", |method| on(method, health::ready)),
+    (MethodFilter::GET, "/health", none, |endpoint| endpoint.serve(health::health)),
+    (MethodFilter::POST, "/open", none, |endpoint| endpoint.serve(opening::open)),
+    (MethodFilter::GET, "/ready", none, |endpoint| endpoint.serve(health::ready)),
 ];
 
 /// Everything that needs a token.
 pub(super) fn routes() -> Router<Arc<Shared>> {
-    below_versions(&ROUTES).route("/openapi.json", get(document))
+    below_versions(&ROUTES).route("/openapi.json", get(document::get_document))
 }
 
 /// Everything that needs none.
@@ -104,19 +115,12 @@ pub(super) fn open_routes() -> Router<Arc<Shared>> {
 fn below_versions(routes: &[Route]) -> Router<Arc<Shared>> {
     let mut router = Router::new();
     for version in VERSIONS {
-        for (method, path, handler) in routes {
-            router = router.route(&format!("{version}{path}"), handler(*method));
+        for (method, path, takes, serve) in routes {
+            let endpoint = Endpoint::new(*method, path, takes());
+            router = router.route(&format!("{version}{path}"), serve(endpoint));
         }
     }
-    router.layer(middleware::from_fn(body::check_kind))
-}
-
-/// The OpenAPI document, as generators of clients read it.
-const DOCUMENT: &str = include_str!("../../openapi.json");
-
-/// `GET /openapi.json`
-async fn document() -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], DOCUMENT)
+    router
 }
 
 /// The id in a path. What cannot be one is the id of no session.

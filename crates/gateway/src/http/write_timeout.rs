@@ -18,7 +18,8 @@ pub(super) struct Turns(Mutex<Known>);
 #[derive(Debug)]
 struct Known {
     exchange: Exchange,
-    /// The read that waits for the peer to say more.
+    /// The read of a peer that has said its last, which ends with the answer. No other is to be woken by a request: it would
+    /// wake the very task that serves it, and with that another thread of the runtime.
     reader: Option<Waker>,
 }
 
@@ -33,7 +34,6 @@ impl Turns {
             change(&mut known.exchange);
             known.reader.take()
         });
-        // It may be that nothing more is to be waited for.
         if let Some(reader) = reader {
             reader.wake();
         }
@@ -80,7 +80,7 @@ impl<S> WriteTimeout<S> {
     /// Nothing more has come: until when it may be so.
     fn silent(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let due = self.turns.with(|known| {
-            known.reader = Some(cx.waker().clone());
+            known.reader = self.closed.then(|| cx.waker().clone());
             known.exchange.due()
         });
         let Some(due) = due else { return Poll::Pending };

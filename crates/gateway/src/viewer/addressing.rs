@@ -3,14 +3,18 @@
 //! Pure. The history of a session that has got another id, because another node goes on under the first, names that still.
 
 use acpd_record::SessionId;
-use acpd_wire::{Member, Scan, splice};
+use acpd_wire::splice;
 use std::borrow::Cow;
+use std::ops::Range;
 
-/// An update for clients of session `id`. `None` if it does not say whose it is: logs of earlier versions have some, which no
-/// client can read.
-pub(super) fn addressed<'a>(update: &Scan<'a>, id: &SessionId) -> Option<Cow<'a, [u8]>> {
-    let (line, own) = (update.line(), id.as_json().as_bytes());
-    let span = update.span(Member::SessionId)?;
+/// An update for clients of session `id`; `session`: where it says whose it is. `None` if it does not: logs of earlier versions
+/// have some, which no client can read.
+pub(super) fn addressed<'a>(
+    line: &'a [u8],
+    session: Option<Range<usize>>,
+    id: &SessionId,
+) -> Option<Cow<'a, [u8]>> {
+    let (own, span) = (id.as_json().as_bytes(), session?);
     if &line[span.clone()] == own {
         return Some(Cow::Borrowed(line));
     }
@@ -22,6 +26,7 @@ pub(super) fn addressed<'a>(update: &Scan<'a>, id: &SessionId) -> Option<Cow<'a,
 #[cfg(test)]
 mod tests {
     use super::*;
+    use acpd_wire::Skimmer;
 
     // design fleet, partition: each update names the session by which its client knows it
     #[test]
@@ -47,9 +52,9 @@ mod tests {
             (r#"{"\"sessionId":"s","sessionId":"t"}"#, Some(r#"{"\"sessionId":"s","sessionId":"s"}"#)),
         ] {
             let line = of(params);
-            let scanned = acpd_wire::scan(line.as_bytes()).expect("JSON");
-            let shown =
-                addressed(&scanned, &id).map(|line| String::from_utf8(line.into_owned()).expect("text"));
+            let session = Skimmer::default().skim(line.as_bytes()).expect("JSON").session();
+            let shown = addressed(line.as_bytes(), session, &id)
+                .map(|line| String::from_utf8(line.into_owned()).expect("text"));
             assert_eq!(shown, expected.map(of), "{params}");
         }
     }

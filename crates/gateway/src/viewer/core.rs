@@ -6,11 +6,13 @@
 
 mod state;
 
+use super::alike::Alike;
 use super::effects::{Body, Effect, Effects};
 use super::page::Page;
 use acpd_eventlog::Event as StoredEvent;
 use acpd_host::{EventKind, OpenQuestion, TerminationInfo};
 use acpd_record::SessionId;
+use bytes::Bytes;
 pub(super) use state::{End, Log, ViewerState};
 use std::collections::VecDeque;
 
@@ -40,6 +42,8 @@ pub(super) struct Joining<T> {
     pub(super) history_until: u64,
     /// The client has seen what comes before.
     pub(super) goes_on: bool,
+    /// What it is not shown of what is read.
+    pub(super) skip_until: u64,
     /// The answer that attaches the client.
     pub(super) answer: Answer<T>,
 }
@@ -53,6 +57,8 @@ pub(super) enum Input<'a, T> {
     Ahead(Answer<T>),
     /// The next event of a block.
     Event(StoredEvent<'a>),
+    /// All events of a block that is [shown alike](ViewerCore::shows_alike), up to `last`, as `lines`.
+    Alike { last: u64, lines: Bytes },
     /// All events of a block were given.
     BlockRead,
     /// The log has no more events, or (not `whole`) cannot be read.
@@ -120,6 +126,19 @@ impl<T> ViewerCore<T> {
         !self.is_dropped && self.next.is_none()
     }
 
+    /// Whether the events `first..=last` of a block may be shown to the client as to others: live, in one, and with no answer
+    /// between them.
+    pub(super) fn shows_alike(&self, first: u64, last: u64) -> bool {
+        matches!(self.state, ViewerState::Live { .. })
+            && self.page.is_news(first)
+            && self.waiting.front().is_none_or(|answer| answer.after >= last)
+    }
+
+    /// What the client sees as all others of equal capabilities do.
+    pub(super) fn alike(&mut self) -> &mut Alike {
+        self.page.alike()
+    }
+
     /// Whether the client has left.
     pub(super) fn is_left(&self) -> bool {
         self.state.is_detached()
@@ -139,6 +158,11 @@ impl<T> ViewerCore<T> {
             }
             Input::Ahead(answer) => self.hold(answer),
             Input::Event(event) => self.read_event(&event, effects),
+            Input::Alike { last, lines } => {
+                if self.state.advance(last) {
+                    effects.add(&lines);
+                }
+            }
             Input::BlockRead => self.settle(is_idle, effects),
             Input::LogEnded { whole } => {
                 self.log_ended(whole, effects);
@@ -288,7 +312,7 @@ impl<T> ViewerCore<T> {
         let Some(next) = self.next.take_if(|next| next.history_until.max(replayed) <= reached) else {
             return;
         };
-        let Joining { run, from, history_until, goes_on, mut answer } = *next;
+        let Joining { run, from, history_until, goes_on, skip_until, mut answer } = *next;
         self.attachments += 1;
         // More of it may have been written already; that is history then, and not written again.
         let seen = self.state.shown().max(history_until);
@@ -299,11 +323,14 @@ impl<T> ViewerCore<T> {
         if opens_cursor {
             // One that has left says itself what it has seen.
             let skip_until = match goes_on {
-                true => from,
+                true => skip_until,
                 false if replays => 0,
                 false => seen,
             };
             self.page.restart((seen, goes_on), skip_until);
+            if goes_on || replays {
+                self.page.forget_terminals();
+            }
         }
         self.state = ViewerState::reading(run, if opens_cursor { from } else { reached });
         effects.push(Effect::Join { opens_cursor });

@@ -6,6 +6,9 @@ use std::collections::VecDeque;
 /// Bytes after which lines are handed to the transport.
 pub(super) const PIECE: usize = 256 * 1024;
 
+/// Lines of fewer bytes are cheaper to copy than to hand over by themselves.
+const SMALL: usize = 16 * 1024;
+
 /// Something that the shell does.
 #[derive(Debug)]
 pub(super) enum Effect<T> {
@@ -53,6 +56,15 @@ impl<T> Effects<T> {
     /// Where lines are written, behind all effects so far.
     pub(super) fn lines(&mut self) -> &mut BytesMut {
         &mut self.lines
+    }
+
+    /// Adds lines that others may have, too.
+    pub(super) fn add(&mut self, lines: &Bytes) {
+        if lines.len() < SMALL {
+            self.lines.extend_from_slice(lines);
+        } else {
+            self.push(Effect::Write(lines.clone()));
+        }
     }
 
     pub(super) fn push(&mut self, effect: Effect<T>) {

@@ -94,6 +94,9 @@ pub(crate) struct Attachment {
     pub(crate) history_until: u64,
     /// The client has seen what comes before: what it has missed is told as it was, not as history.
     pub(crate) goes_on: bool,
+    /// The last event that the client is not shown: the cursor can stand in front of it, for what must be known to show the
+    /// others.
+    pub(crate) skip_until: u64,
     /// The turn that runs was prompted by this client.
     pub(crate) own_turn: bool,
     /// The answer that attaches the client.
@@ -107,6 +110,8 @@ pub(super) struct Shown {
     pub(super) history_until: u64,
     /// They are told as they were, not as history.
     pub(super) goes_on: bool,
+    /// Events up to this one are not shown.
+    pub(super) skip_until: u64,
     /// The turn that runs was prompted by this client.
     pub(super) own_turn: bool,
 }
@@ -119,14 +124,16 @@ pub(super) struct Source {
 
 impl Attachment {
     pub(super) fn shown(&self) -> Shown {
-        Shown { history_until: self.history_until, goes_on: self.goes_on, own_turn: self.own_turn }
+        let Self { history_until, goes_on, skip_until, own_turn, .. } = *self;
+        Shown { history_until, goes_on, skip_until, own_turn }
     }
 
     /// What the shell keeps, and what the core decides on.
     pub(super) fn split(self) -> (Source, core::Joining<Delivery>) {
-        let Self { live, cursor, history_until, goes_on, own_turn: _, answer } = self;
+        let Self { live, cursor, history_until, goes_on, skip_until, own_turn: _, answer } = self;
         let run = live.as_ref().map(SessionHandle::began_after);
-        let joining = core::Joining { run, from: cursor.position(), history_until, goes_on, answer };
+        let from = cursor.position();
+        let joining = core::Joining { run, from, history_until, goes_on, skip_until, answer };
         (Source { live, cursor }, joining)
     }
 }

@@ -3,7 +3,7 @@
 //! Pure: an event comes in, lines go out. History is what a replay shows (ACP page "session-setup"): the
 //! conversation, without notices and without the ends of earlier runs.
 
-use super::addressing::addressed;
+use super::alike::{Alike, put_line};
 use super::handle::Shown;
 use super::marking::mark;
 use super::terminal_texts::{ShownAgain, TerminalTexts};
@@ -15,20 +15,18 @@ use acpd_record::{
     ConnectionId, Event, EventKind, Json, Prompt, Question, QuestionNumber, SessionId, TerminalNews,
     TerminationInfo,
 };
-use acpd_wire::{Message, Scan, UpdateKind, member, scan};
-use bytes::{BufMut, Bytes, BytesMut};
+use acpd_wire::member;
+use bytes::{Bytes, BytesMut};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use std::borrow::Cow;
 use std::collections::HashSet;
 
 #[derive(Debug)]
 pub(super) struct Page {
-    /// The session's id.
-    id: SessionId,
+    /// What does not depend on this one client.
+    alike: Alike,
     /// The connection; prompts that came through it are not shown to it.
     via: ConnectionId,
-    client: ClientCapabilities,
     /// What the client was asked.
     questions: Questions,
     /// Questions of this run that were answered: what a client is asked when it attaches may be older than that.
@@ -46,7 +44,17 @@ pub(super) struct Page {
 
 impl Page {
     pub(super) fn session(&self) -> &SessionId {
-        &self.id
+        self.alike.session()
+    }
+
+    /// What all clients of equal capabilities see as this one does.
+    pub(super) fn alike(&mut self) -> &mut Alike {
+        &mut self.alike
+    }
+
+    /// Whether event `seq` is shown as it comes: it is neither history, nor was it shown before.
+    pub(super) fn is_news(&self, seq: u64) -> bool {
+        seq > self.history_until.max(self.skip_until)
     }
 
     pub(super) fn new(
@@ -56,9 +64,10 @@ impl Page {
         questions: Questions,
         shown: &Shown,
     ) -> Self {
-        let (id, resolved, texts) = (id.clone(), HashSet::new(), TerminalTexts::default());
-        let Shown { history_until, goes_on, own_turn } = *shown;
-        Self { id, via, client, questions, resolved, history_until, goes_on, skip_until: 0, own_turn, texts }
+        let alike = Alike::new(id.clone(), client);
+        let (resolved, texts) = (HashSet::new(), TerminalTexts::default());
+        let Shown { history_until, goes_on, skip_until, own_turn } = *shown;
+        Self { alike, via, questions, resolved, history_until, goes_on, skip_until, own_turn, texts }
     }
 
     /// The client attached anew.
@@ -68,12 +77,17 @@ impl Page {
         self.own_turn = false;
     }
 
+    /// What the client was shown of terminals is read again.
+    pub(super) fn forget_terminals(&mut self) {
+        self.texts = TerminalTexts::default();
+    }
+
     pub(super) fn history_until(&self) -> u64 {
         self.history_until
     }
 
     pub(super) fn write(&mut self, stored: &StoredEvent<'_>, out: &mut BytesMut) {
-        if !self.client.keeps_cursors() {
+        if !self.alike.client().keeps_cursors() {
             return self.write_event(stored, out);
         }
         let mut lines = BytesMut::new();
@@ -86,14 +100,21 @@ impl Page {
         if stored.kind == EventKind::Ended.number() {
             self.resolved.clear();
         }
-        if stored.seq <= self.skip_until {
+        let is_shown = stored.seq > self.skip_until;
+        if !is_shown && self.alike.client().knows_terminals() {
             return;
         }
         let Ok(event) = Event::read(stored.kind, stored.payload) else { return };
+        if !is_shown {
+            return self.recall(&event);
+        }
+        if self.alike.write(&event, history, out) {
+            return;
+        }
         match event {
-            Event::Update(message) => self.write_update(message.line(), history, out),
-            Event::Notification(message) if !history && is_the_agents(message.line()) => {
-                put_line(out, message.line());
+            Event::Update(message) => {
+                let text = self.without_terminals(message.line(), "update");
+                self.alike.write_call(message.line(), text.as_deref(), out);
             }
             Event::PermissionRequested(question) | Event::FileForwarded(question) if !history => {
                 self.show(&question, false, out);
@@ -103,25 +124,30 @@ impl Page {
             | Event::ElicitationResolved(resolution)
             | Event::FileResolved(resolution) => {
                 self.resolved.insert(resolution.request);
-                self.questions.resolved(&self.id, resolution.request, out);
+                self.questions.resolved(self.alike.session(), resolution.request, out);
             }
             Event::ElicitationCompleted(completed) if !history && self.is_it(completed.only.as_ref()) => {
                 put_line(out, completed.message.get().as_bytes());
             }
             // PR-3: the prompter's own echo is for the prompter, who does not get the message otherwise.
             Event::Echo(message) if !history && self.own_turn => put_line(out, message.line()),
-            Event::Terminal(news) if self.client.watches_terminals() => {
-                self.write_terminal(&news, history, out);
-            }
-            Event::Terminal(news) if !self.client.knows_terminals() => self.write_calls_again(&news, out),
-            // Of the past, neither is news.
-            Event::Stalled(stalled) if !history => self.tell(method::SESSION_STALLED, &stalled, out),
-            Event::Reattached(reattached) if !history => {
-                self.tell(method::SESSION_REATTACHED, &reattached, out);
-            }
+            Event::Terminal(news) => self.write_calls_again(&news, out),
             Event::Prompt(prompt) => self.write_prompt(&prompt, history, out),
             Event::Ended(info) if !history => self.write_ended(&info, out),
-            // Of use to REST, not part of an ACP conversation.
+            _ => {}
+        }
+    }
+
+    /// Takes from an event that the client has seen what it was shown of terminals there.
+    fn recall(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Update(message) if self.alike.is_call(message.line()) => {
+                self.without_terminals(message.line(), "update");
+            }
+            Event::PermissionRequested(question) if !question.unasked => {
+                self.without_terminals(question.message.get().as_bytes(), "toolCall");
+            }
+            Event::Terminal(news) => drop(self.texts.hear(news)),
             _ => {}
         }
     }
@@ -131,37 +157,9 @@ impl Page {
         connection == Some(&self.via)
     }
 
-    fn write_update(&mut self, line: &[u8], history: bool, out: &mut BytesMut) {
-        let Ok(update) = scan(line) else { return };
-        // UP-3: notices are seen as they come and never again.
-        if history && update.kind() == UpdateKind::Notice {
-            return;
-        }
-        let Some(mut shown) = self.client.filter_update(&update) else { return };
-        if matches!(update.kind(), UpdateKind::ToolCall | UpdateKind::ToolCallUpdate)
-            && let Some(text) = self.without_terminals(line, "update")
-        {
-            shown = Cow::Owned(text);
-        }
-        match shown {
-            Cow::Borrowed(_) => self.put_update(&update, out),
-            Cow::Owned(changed) => {
-                if let Ok(changed) = scan(&changed) {
-                    self.put_update(&changed, out);
-                }
-            }
-        }
-    }
-
-    fn put_update(&self, update: &Scan<'_>, out: &mut BytesMut) {
-        if let Some(line) = addressed(update, &self.id) {
-            put_line(out, &line);
-        }
-    }
-
     /// A message that shows terminals in the call among its params, for a client that knows none.
     fn without_terminals(&mut self, line: &[u8], call: &str) -> Option<Vec<u8>> {
-        match self.client.knows_terminals() {
+        match self.alike.client().knows_terminals() {
             true => None,
             false => self.texts.rewrite(line, |message| member(member(message, "params")?, call)),
         }
@@ -176,7 +174,7 @@ impl Page {
             update: ShownAgain,
         }
         for update in self.texts.hear(news) {
-            let params = Json::new(&Params { session_id: &self.id, update });
+            let params = Json::new(&Params { session_id: self.alike.session(), update });
             acpd_wire::write_notification(out, method::SESSION_UPDATE, Some(params.get().as_bytes()));
         }
     }
@@ -194,8 +192,8 @@ impl Page {
     fn ask(&mut self, question: &OpenQuestion, out: &mut BytesMut) {
         let is_asked = match &question.only {
             Some(only) => *only == self.via,
-            None if question.form => self.client.has_forms(),
-            None => self.client.can_answer(),
+            None if question.form => self.alike.client().has_forms(),
+            None => self.alike.client().can_answer(),
         };
         if !is_asked {
             return;
@@ -203,9 +201,9 @@ impl Page {
         match self.without_terminals(&question.message, "toolCall") {
             Some(text) => {
                 let question = OpenQuestion { message: text.into(), ..question.clone() };
-                self.questions.ask(&self.id, &question, out);
+                self.questions.ask(self.alike.session(), &question, out);
             }
-            None => self.questions.ask(&self.id, question, out),
+            None => self.questions.ask(self.alike.session(), question, out),
         }
     }
 
@@ -215,7 +213,7 @@ impl Page {
             if self.resolved.contains(&question.number) {
                 continue;
             }
-            match self.client.keeps_cursors() {
+            match self.alike.client().keeps_cursors() {
                 false => self.ask(question, out),
                 true => {
                     let mut line = BytesMut::new();
@@ -228,36 +226,7 @@ impl Page {
 
     /// The client does not watch any more, and need not answer.
     pub(super) fn write_left(&self, out: &mut BytesMut) {
-        self.questions.left(&self.id, out);
-    }
-
-    /// TE-10: what a terminal said, as it comes; of the past, what it said in the end.
-    fn write_terminal(&self, news: &TerminalNews<'_>, history: bool, out: &mut BytesMut) {
-        #[derive(Serialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Params<'a> {
-            #[serde(flatten)]
-            news: &'a TerminalNews<'a>,
-            session_id: &'a SessionId,
-        }
-        if history && matches!(news, TerminalNews::Output(_)) {
-            return;
-        }
-        let params = Json::new(&Params { news, session_id: &self.id });
-        acpd_wire::write_notification(out, method::TERMINAL, Some(params.get().as_bytes()));
-    }
-
-    /// A notification of acpd's own, with the members of an event.
-    fn tell(&self, method: &str, event: &impl Serialize, out: &mut BytesMut) {
-        #[derive(Serialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Params<'a, T> {
-            session_id: &'a SessionId,
-            #[serde(flatten)]
-            event: &'a T,
-        }
-        let params = Json::new(&Params { session_id: &self.id, event });
-        acpd_wire::write_notification(out, method, Some(params.get().as_bytes()));
+        self.questions.left(self.alike.session(), out);
     }
 
     /// PR-3: the user's message, once, for all clients but the sender.
@@ -267,7 +236,7 @@ impl Page {
         if self.own_turn {
             return;
         }
-        let id = self.id.as_json();
+        let id = self.alike.session().as_json();
         for content in blocks {
             let params = format!(
                 r#"{{"sessionId":{id},"update":{{"sessionUpdate":"user_message_chunk","messageId":"acpd-prompt-{}","content":{content}}}}}"#,
@@ -279,19 +248,9 @@ impl Page {
 
     pub(super) fn write_ended(&self, info: &TerminationInfo, out: &mut BytesMut) {
         self.write_left(out);
-        let params = Json::new(&info.ended_params(&self.id));
+        let params = Json::new(&info.ended_params(self.alike.session()));
         acpd_wire::write_notification(out, method::SESSION_ENDED, Some(params.get().as_bytes()));
     }
-}
-
-/// Whether a notification is one that an agent may send. Logs of earlier versions have others.
-fn is_the_agents(line: &[u8]) -> bool {
-    matches!(Message::parse(line), Ok(Message::Notification { method, .. }) if !method::is_own(&method))
-}
-
-fn put_line(out: &mut BytesMut, line: &[u8]) {
-    out.put_slice(line);
-    out.put_u8(b'\n');
 }
 
 #[cfg(test)]
@@ -358,6 +317,20 @@ mod tests {
         assert_eq!(written(&mut page(0), 1, EventKind::Notification, own), format!("{own}\n"));
     }
 
+    // ADR 31: what was scanned on its way into the log is not scanned again for each viewer
+    #[test]
+    fn an_update_is_read_no_further_than_its_session_and_kind() {
+        let of = |session: &str| {
+            format!(
+                r#"{{"method":"session/update","params":{{"sessionId":"{session}","update":{{"sessionUpdate":"agent_message_chunk",it is not read"#
+            )
+        };
+        let mut page = page(0);
+        for former in ["s", "former", "s"] {
+            assert_eq!(written(&mut page, 1, EventKind::Update, &of(former)), of("s") + "\n");
+        }
+    }
+
     // contract 7.3: live and in history, in updates and in questions; a client that knows terminals gets them as they are
     // quirk foreign-terminal
     #[test]
@@ -392,10 +365,40 @@ mod tests {
         for capabilities in [r#"{"terminal":true}"#, r#"{"_meta":{"sandboxagent.dev":{"terminals":true}}}"#] {
             let params = format!(r#"{{"protocolVersion":1,"clientCapabilities":{capabilities}}}"#);
             let mut knows = page(0);
-            knows.client = InitializeParams::read(Some(params.as_bytes())).expect("params").capabilities();
+            let client = InitializeParams::read(Some(params.as_bytes())).expect("params").capabilities();
+            knows.alike = Alike::new(SessionId::parse("s").expect("an id"), client);
             assert_eq!(written(&mut knows, 2, EventKind::Update, &update), format!("{update}\n"));
             assert!(!written(&mut knows, 5, EventKind::Terminal, end).contains("tool_call_update"));
         }
+    }
+
+    // contract 7.3: a client that goes on behind a call is shown the end of its command, and nothing twice
+    // quirk foreign-terminal
+    #[test]
+    fn a_client_that_goes_on_is_shown_the_end_of_a_command() {
+        let call = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","content":[{"type":"terminal","terminalId":"t"}]}}}"#;
+        let output = r#"{"terminalId":"t","output":"so far"}"#;
+        let end = r#"{"terminalId":"t","state":"finished","exitStatus":{"exitCode":0,"signal":null},"finalOutput":{"text":"all of it","truncated":false}}"#;
+        let mut back = page(9);
+        (back.goes_on, back.skip_until) = (true, 3);
+        assert_eq!(written(&mut back, 1, EventKind::Terminal, output), "");
+        assert_eq!(written(&mut back, 2, EventKind::Update, call), "");
+        let again = written(&mut back, 4, EventKind::Terminal, end);
+        assert!(again.contains(r#""tool_call_update","toolCallId":"c""#), "{again}");
+        assert!(again.contains("all of it"), "{again}");
+        let mut seen = page(9);
+        (seen.goes_on, seen.skip_until) = (true, 4);
+        for (seq, kind, payload) in
+            [(2, EventKind::Update, call), (4, EventKind::Terminal, end), (5, EventKind::Terminal, end)]
+        {
+            assert_eq!(written(&mut seen, seq, kind, payload), "");
+        }
+        // What is read anew counts once.
+        back.forget_terminals();
+        back.skip_until = 0;
+        written(&mut back, 1, EventKind::Terminal, output);
+        let shown = written(&mut back, 2, EventKind::Update, call);
+        assert!(shown.contains(r#""text":"so far""#), "{shown}");
     }
 
     // contract 7.3: every viewer is told as it happens, and not of the past

@@ -316,8 +316,8 @@ impl Note {
                 tracing::debug!(pid, line, "agent line dropped: it is not a message");
             }
             Self::StrayBytes(bytes) => tracing::debug!(pid, bytes, "stray bytes cut off around a message"),
-            Self::Ambiguous => {
-                tracing::warn!(pid, "agent notification dropped: its params have a member twice");
+            Self::Ambiguous(member) => {
+                tracing::warn!(pid, member, "agent notification dropped: a member is there twice");
             }
             Self::OwnName { method, first: true } => {
                 tracing::warn!(pid, method, "the agent speaks in acpd's own name; that is dropped");
@@ -326,7 +326,9 @@ impl Note {
                 tracing::debug!(pid, method, "the agent speaks in acpd's own name");
             }
             Self::Stray => tracing::debug!(pid, "the agent sent an update that names no session"),
-            Self::Broken(detail) => tracing::warn!(pid, detail, "the agent sent a broken message"),
+            Self::Broken { line, detail } => {
+                tracing::warn!(pid, detail, line, "the agent sent a broken message");
+            }
             Self::Unasked => tracing::debug!(pid, "the agent answered a request that was not made"),
             Self::Dropped(bytes) => tracing::warn!(pid, bytes, "dropped a message of an unknown session"),
             Self::Failed(message) => tracing::warn!(pid, "{message}"),

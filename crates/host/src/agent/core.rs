@@ -51,22 +51,17 @@ pub(super) enum Delivery {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Note {
     /// A line that is no message; whether it is the first one while an answer is awaited.
-    Noise {
-        line: String,
-        first: bool,
-    },
+    Noise { line: String, first: bool },
     /// So many stray bytes stood around a message.
     StrayBytes(usize),
-    /// A notification has two members of one name, and is dropped.
-    Ambiguous,
+    /// A notification has this member twice, and is dropped.
+    Ambiguous(&'static str),
     /// It speaks in acpd's own name; whether for the first time.
-    OwnName {
-        method: String,
-        first: bool,
-    },
+    OwnName { method: String, first: bool },
     /// An update that names no session.
     Stray,
-    Broken(String),
+    /// It was meant to be a message, and is none: the beginning of the line, and what is wrong.
+    Broken { line: String, detail: String },
     /// An answer to nothing.
     Unasked,
     /// A message of a session that is not known, of so many bytes, had to go.
@@ -269,7 +264,7 @@ impl AgentCore {
                 let (line, first) = self.dropped.add(&line, self.owes_answers());
                 out.notes.push(Note::Noise { line, first });
             }
-            Line::Ambiguous { .. } => out.notes.push(Note::Ambiguous),
+            Line::Ambiguous { member, .. } => out.notes.push(Note::Ambiguous(member)),
             Line::Forbidden { method } => {
                 let first = !std::mem::replace(&mut self.spoke_as_acpd, true);
                 out.notes.push(Note::OwnName { method, first });
@@ -278,7 +273,7 @@ impl AgentCore {
             Line::Broken { code, id, detail } => {
                 let id = id.as_ref().map_or(RawId::NULL, OwnedId::as_id);
                 self.tell(None, |out| acpd_wire::write_error(out, id, code, &detail, None));
-                out.notes.push(Note::Broken(detail));
+                out.notes.push(self.broken(&line, detail));
             }
             Line::BrokenAnswer { id, detail } => {
                 // FR-3: the wait for this answer has an end.
@@ -310,6 +305,12 @@ impl AgentCore {
                 self.pass_on(native, message, bytes, out);
             }
         }
+    }
+
+    /// What is noted of a line that is no message and was meant to be one.
+    fn broken(&mut self, line: &[u8], detail: String) -> Note {
+        let (line, _) = self.dropped.add(line, self.owes_answers());
+        Note::Broken { line, detail }
     }
 
     /// Passes a message to its session; one without a session id goes to the only session there is.

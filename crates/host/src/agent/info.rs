@@ -90,7 +90,7 @@ fn is_object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Erro
 
 impl AgentInfo {
     pub(super) fn read(result: &[u8]) -> Result<Self, String> {
-        let result: Value = serde_json::from_slice(result).map_err(|error| error.to_string())?;
+        let result: Value = acpd_wire::read(result).map_err(|error| error.to_string())?;
         let said = Said::deserialize(&result).unwrap_or_default();
         match &said.protocol_version {
             version if version.as_u64() == Some(PROTOCOL_VERSION) => {}

@@ -35,8 +35,6 @@ pub struct Agents {
     spares: Spares,
     /// Processes that serve all sessions of their agent and policy, by both.
     shared: Mutex<BTreeMap<(String, Partition), AgentRef>>,
-    /// The policy of sessions that name none.
-    default_policy: Mutex<Partition>,
     starting: KeyedLocks,
 }
 
@@ -70,7 +68,6 @@ impl Agents {
             starter,
             spares: Spares::new(scope.child(tracing::Span::none())),
             shared: Mutex::default(),
-            default_policy: Mutex::default(),
             starting: KeyedLocks::default(),
         }
     }
@@ -116,26 +113,12 @@ impl Agents {
         self.entries.read().specs.get(&spec.name).is_some_and(|now| now == spec)
     }
 
-    /// Sessions that name no policy have this one from now on.
-    pub(crate) fn set_default_policy(&self, policy: Partition) {
-        *self.default_policy.lock() = policy;
-    }
-
-    /// A connection to a process of the agent, for a session that names no policy.
-    ///
-    /// # Errors
-    /// When there is no such agent, or it does not start.
-    pub async fn connect(&self, agent: &str, cwd: Option<&Path>) -> Result<AgentHandle, HostError> {
-        let policy = *self.default_policy.lock();
-        self.connect_for(agent, cwd, policy).await
-    }
-
     /// An initialized agent process without a session: one that was kept ready, or one that is started, in `cwd` or
     /// where acpd runs; or the one that all sessions of this agent and policy share.
     ///
     /// # Errors
     /// When there is no such agent, or it does not start.
-    pub(crate) async fn connect_for(
+    pub(crate) async fn connect(
         &self,
         agent: &str,
         cwd: Option<&Path>,

@@ -34,6 +34,8 @@ pub(crate) enum Line {
     /// A notification with two members of one name where acpd decides by that: it is of no session.
     Ambiguous {
         is_update: bool,
+        /// The first of them, such as `params.sessionId`.
+        member: &'static str,
     },
     /// `$/cancel_request`: the agent takes this request of its own back.
     Withdrawal {
@@ -103,13 +105,13 @@ fn kind_of(scan: &Scan<'_>) -> Line {
         Ok(Message::Notification { method, .. }) => {
             let is_update = method == method::SESSION_UPDATE;
             match session {
-                _ if scan.is_ambiguous() => Line::Ambiguous { is_update },
+                _ if let Some(member) = scan.doubled() => Line::Ambiguous { is_update, member },
                 None if is_update => Line::Stray,
                 session => Line::Notification { session, update: is_update.then_some(scan.kind()) },
             }
         }
-        Ok(Message::Request { id, .. }) if scan.is_ambiguous() => {
-            let detail = "params have a member twice".to_owned();
+        Ok(Message::Request { id, .. }) if let Some(member) = scan.doubled() => {
+            let detail = format!("{member} is there twice");
             Line::Broken { code: codes::INVALID_PARAMS, id: Some(id.to_owned()), detail }
         }
         Ok(Message::Request { id, method, .. }) => {
@@ -252,12 +254,19 @@ mod tests {
     // contract 1.7: receivers differ in which of two members they take, so it is nobody's, wherever they stand
     #[test]
     fn a_member_that_stands_twice_makes_a_line_nobodys() {
-        for params in [
-            r#"{"sessionId":"a","update":{},"sessionId":"b"}"#,
-            r#"{"sessionId":"a","update":{"sessionUpdate":"plan","sessionUpdate":"plan"}}"#,
+        for (params, member) in [
+            (r#"{"sessionId":"a","update":{},"sessionId":"b"}"#, "params.sessionId"),
+            (
+                r#"{"sessionId":"a","update":{"sessionUpdate":"plan","sessionUpdate":"plan"}}"#,
+                "params.update.sessionUpdate",
+            ),
         ] {
             let notification = format!(r#"{{"jsonrpc":"2.0","method":"session/update","params":{params}}}"#);
-            assert_eq!(kind(notification.as_bytes()), Line::Ambiguous { is_update: true }, "{params}");
+            assert_eq!(
+                kind(notification.as_bytes()),
+                Line::Ambiguous { is_update: true, member },
+                "{params}"
+            );
             let request = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"m","params":{params}}}"#);
             let refused = kind(request.as_bytes());
             assert!(matches!(&refused, Line::Broken { code: -32602, id: Some(_), .. }), "{refused:?}");

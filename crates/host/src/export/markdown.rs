@@ -1,28 +1,34 @@
 //! A session as people read it: what was asked and answered, tool calls, who answered which question, how it ended.
 //!
 //! Pure: events come in, in order, and text comes out, so that nothing of a long session is held but what is still open. A tool
-//! call is told when it is over, or at the end of its turn. Invariant: no control character of what was said comes out. Not
-//! here: thoughts, plans, and what tools read and wrote.
+//! call is told when it is over, or at the end of its turn; with what it and its terminals brought, where that is wanted. A terminal
+//! that no call shows is told at the end of a turn. Invariant: no control character of what was said comes out. Not here: thoughts and
+//! plans.
 
+mod calls;
+mod details;
 mod said;
 
+use self::calls::Call;
+use self::details::Terminal;
 use crate::clock::iso8601;
 use crate::spoken::{Chunk, ToolCall, spoken};
 use acpd_record::{
-    AnsweredBy, Event, ExportHead, Question, QuestionNumber, Resolution, RunNumber, TerminationInfo,
-    TurnEnded, update_of,
+    AnsweredBy, Event, ExportHead, Question, QuestionNumber, Resolution, RunNumber, TerminalEnded,
+    TerminalNews, TerminalOutput, TerminationInfo, TurnEnded, update_of,
 };
 use acpd_wire::UpdateKind;
 use said::Said;
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The longest title, in bytes.
 const TITLE: usize = 200;
-/// Tool calls and questions that are remembered while they are open. Of more, the oldest are told as they stand.
+/// Tool calls, terminals and questions that are remembered while they are open. Of more, the oldest are told as they stand.
 const OPEN: usize = 1000;
+/// Bytes of what tool calls and terminals brought that are held for those. Of more, the oldest are told as they stand.
+const HELD: usize = 16 << 20;
 
 /// What the text is in the middle of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,21 +49,15 @@ pub(super) struct Markdown {
     head: Option<ExportHead>,
     at: At,
     runs: RunNumber,
-    /// Titles and states of tool calls, by their order, with their ids.
+    /// Whether it has what tool calls and terminals brought.
+    has_details: bool,
+    /// Tool calls and terminals by their order.
     calls: BTreeMap<u64, Call>,
+    terminals: BTreeMap<u64, Terminal>,
     begun: u64,
     /// What the agent says.
     said: Said,
     questions: BTreeMap<QuestionNumber, Asked>,
-}
-
-#[derive(Debug)]
-struct Call {
-    id: String,
-    title: String,
-    status: String,
-    /// Its command, else its path, as far as the agent says them.
-    about: Option<String>,
 }
 
 #[derive(Debug, Default)]
@@ -69,8 +69,13 @@ struct Asked {
 
 /// Without control characters, in one line of at most [`TITLE`] bytes.
 fn line(text: &str) -> String {
+    line_of(text, TITLE)
+}
+
+/// Without control characters, in one line of at most so many bytes.
+fn line_of(text: &str, most: usize) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    text[..text.floor_char_boundary(TITLE)].trim().to_owned()
+    text[..text.floor_char_boundary(most)].trim().to_owned()
 }
 
 /// Words in several lines.
@@ -81,28 +86,6 @@ fn words(text: &str) -> String {
     out
 }
 
-/// What a tool call is about: its command, or the first path.
-fn about(update: &ToolCall<'_>) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Input<'a> {
-        #[serde(borrow, default, alias = "cmd")]
-        command: Option<&'a RawValue>,
-    }
-    #[derive(Deserialize)]
-    struct Location<'a> {
-        #[serde(borrow)]
-        path: Cow<'a, str>,
-    }
-    let input = update.raw_input.and_then(|input| serde_json::from_str::<Input<'_>>(input.get()).ok());
-    let command = input.and_then(|input| input.command).and_then(|command| {
-        let one = serde_json::from_str::<String>(command.get()).ok();
-        one.or_else(|| Some(serde_json::from_str::<Vec<String>>(command.get()).ok()?.join(" ")))
-    });
-    let places = || serde_json::from_str::<Vec<Location<'_>>>(update.locations?.get()).ok();
-    let path = || places()?.into_iter().next().map(|location| location.path.into_owned());
-    command.or_else(path).map(|about| line(&about)).filter(|about| !about.is_empty())
-}
-
 /// As code, whatever is in it.
 fn code(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
@@ -111,6 +94,10 @@ fn code(text: &str) -> String {
 }
 
 impl Markdown {
+    pub(super) fn new(has_details: bool) -> Self {
+        Self { has_details, ..Self::default() }
+    }
+
     /// Begins the page. Without a title it waits for the first prompt, which is the heading then.
     pub(super) fn begin(&mut self, head: ExportHead) -> String {
         if head.title.as_deref().is_some_and(|title| !line(title).is_empty()) {
@@ -181,6 +168,7 @@ impl Markdown {
             Event::CancelRequested(cancel) => {
                 self.item(&format!("Cancel requested by {}", line(&cancel.by)), out);
             }
+            Event::Terminal(news) if self.has_details => self.see_terminal(news, out),
             Event::TurnEnded(ended) => self.turn_ended(ended, out),
             Event::Ended(end) => self.ended(end, out),
             _ => {}
@@ -191,6 +179,7 @@ impl Markdown {
     pub(super) fn finish(mut self) -> String {
         let mut out = self.head.take().map(|head| Self::head(&head, None)).unwrap_or_default();
         self.tell_calls(&mut out);
+        self.tell_terminals(|_| true, &mut out);
         self.said.finish(&mut out);
         if self.at == At::Agent {
             out.push('\n');
@@ -231,40 +220,69 @@ impl Markdown {
     fn see_call(&mut self, update: &ToolCall<'_>, out: &mut String) {
         let known = self.calls.iter().find(|(_, call)| call.id == *update.tool_call_id).map(|(at, _)| *at);
         let at = known.unwrap_or(self.begun);
-        if known.is_none() {
-            let (title, status) = ("without a title".to_owned(), "pending".to_owned());
-            self.calls.insert(at, Call { id: update.tool_call_id.to_string(), title, status, about: None });
-            self.begun += 1;
-        }
-        let Some(call) = self.calls.get_mut(&at) else { return };
-        if let Some(title) = update.title.as_deref() {
-            call.title = line(title);
-        }
-        call.about = about(update).or(call.about.take());
-        if let Some(status) = update.status.as_deref() {
-            call.status = line(status);
-        }
-        if matches!(&*call.status, "completed" | "failed") {
+        self.begun += u64::from(known.is_none());
+        let call = self.calls.entry(at).or_insert_with(|| Call::new(&update.tool_call_id, self.has_details));
+        call.update(update);
+        if call.is_over() {
             self.tell_call(at, out);
-        } else if self.calls.len() > OPEN
-            && let Some(oldest) = self.calls.keys().next().copied()
-        {
-            self.tell_call(oldest, out);
         }
+        self.tell_oldest(out);
     }
 
     fn tell_call(&mut self, at: u64, out: &mut String) {
-        if let Some(Call { title, status, about, .. }) = self.calls.remove(&at) {
-            let about = about.filter(|about| !title.contains(about.as_str()));
-            let about = about.map(|about| format!(" ({})", code(&about))).unwrap_or_default();
-            self.item(&format!("Tool call: {title}{about}: {status}"), out);
-        }
+        let Some(call) = self.calls.remove(&at) else { return };
+        let (line, details) = call.write();
+        self.item(&line, out);
+        details.blocks().for_each(|block| self.block(block, out));
+        // One that still runs is told later.
+        self.tell_terminals(|terminal| terminal.has_ended() && details.terminals.contains(&terminal.id), out);
     }
 
     fn tell_calls(&mut self, out: &mut String) {
         while let Some(at) = self.calls.keys().next().copied() {
             self.tell_call(at, out);
         }
+    }
+
+    fn see_terminal(&mut self, news: &TerminalNews<'_>, out: &mut String) {
+        let (TerminalNews::Output(TerminalOutput { terminal_id: id, .. })
+        | TerminalNews::Ended(TerminalEnded { terminal_id: id, .. })) = news;
+        let known = self.terminals.iter().find(|(_, terminal)| terminal.id == **id).map(|(at, _)| *at);
+        let at = known.unwrap_or(self.begun);
+        self.begun += u64::from(known.is_none());
+        let terminal = self.terminals.entry(at).or_insert_with(|| Terminal::new(id));
+        match news {
+            TerminalNews::Output(output) => terminal.write(output),
+            TerminalNews::Ended(ended) => terminal.end(ended),
+        }
+        self.tell_oldest(out);
+    }
+
+    fn tell_terminals(&mut self, which: impl Fn(&Terminal) -> bool, out: &mut String) {
+        for (_, terminal) in self.terminals.extract_if(.., |_, terminal| which(terminal)).collect::<Vec<_>>()
+        {
+            let (line, output) = terminal.write_out();
+            self.item(&line, out);
+            output.iter().for_each(|output| self.block(output, out));
+        }
+    }
+
+    /// Tells the oldest tool calls, then terminals, as they stand, while too much is remembered.
+    fn tell_oldest(&mut self, out: &mut String) {
+        while self.calls.len() > OPEN || self.terminals.len() > OPEN || self.held() > HELD {
+            let call = self.calls.keys().next().copied().filter(|_| self.terminals.len() <= OPEN);
+            match (call, self.terminals.values().next().map(|terminal| terminal.id.clone())) {
+                (Some(at), _) => self.tell_call(at, out),
+                (None, Some(id)) => self.tell_terminals(|terminal| terminal.id == id, out),
+                (None, None) => return,
+            }
+        }
+    }
+
+    /// Bytes that are held of what tool calls and terminals brought.
+    fn held(&self) -> usize {
+        let calls: usize = self.calls.values().map(Call::held).sum();
+        calls + self.terminals.values().map(Terminal::held).sum::<usize>()
     }
 
     fn asked(&mut self, question: &Question<'_>) {
@@ -346,6 +364,7 @@ impl Markdown {
             message: Cow<'a, str>,
         }
         self.tell_calls(out);
+        self.tell_terminals(Terminal::has_ended, out);
         let failed = ended.error.map(|error| serde_json::from_str::<Failed<'_>>(error.get()).ok());
         match (failed, ended.stop_reason.as_deref()) {
             (Some(failed), _) => {
@@ -361,6 +380,7 @@ impl Markdown {
 
     fn ended(&mut self, end: &TerminationInfo, out: &mut String) {
         self.tell_calls(out);
+        self.tell_terminals(|_| true, out);
         let cause = end.cause.map(|cause| format!(" ({})", cause.as_str())).unwrap_or_default();
         let by = end.initiator.as_deref().map(|by| format!(" by {}", line(by))).unwrap_or_default();
         let why = end.message.as_deref().map(|why| format!(": {}", line(why))).unwrap_or_default();

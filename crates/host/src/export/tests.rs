@@ -108,7 +108,7 @@ async fn a_session_that_goes_is_no_short_export() {
     appender.append_final(Batch::index_only(released)).await.expect("room on the disk");
     let mut export = begun(&store, &id).await;
     assert!(export.next_piece().await.expect("its head").is_some());
-    store.log.delete(id.as_str()).await.expect("it is there");
+    store.log.delete(id.as_str(), "host").await.expect("it is there");
     let error = loop {
         match export.next_piece().await {
             Ok(piece) => assert!(piece.is_some(), "it looks whole"),

@@ -1,7 +1,8 @@
 //! What of acpd's own no agent is served: the files of its log, under any name, and what lies in its state directory.
 //!
-//! Asked of what is held by handle, so that nothing can take its name in between. Invariant: a file of the log is never
-//! opened, not even to look at it: closing it would release the log's locks (`acpd_eventlog::log_files`).
+//! Asked of what is held by handle, so that nothing can take its name in between. Invariant: a database of the log is never
+//! opened, not even to look at it: closing it would release the log's locks (`acpd_eventlog::log_files`). A file of sessions has
+//! no locks; under another name it is known by what it begins with.
 
 use super::FileError;
 use super::roots::ResolvedPath;
@@ -34,10 +35,14 @@ impl HeldFile {
     }
 }
 
-/// Fails for a file that acpd keeps for itself.
+/// Fails for a regular file that acpd keeps for itself.
 pub(super) fn check_file(path: &str, resolved: &ResolvedPath<'_>, held: &HeldFile) -> Result<(), FileError> {
     let fail = |error| FileError::of_io(path, error);
-    check_identity(path, &held.metadata().map_err(fail)?)?;
+    let metadata = held.metadata().map_err(fail)?;
+    check_identity(path, &metadata)?;
+    if metadata.nlink() > 1 && log_files::is_session_file(&held.0).map_err(fail)? {
+        return Err(FileError::AcpdOwn(path.to_owned()));
+    }
     check_place(path, resolved, &name_of(&held.0).map_err(fail)?)
 }
 

@@ -149,7 +149,9 @@ impl Root {
     fn open(path: &Path) -> io::Result<Self> {
         let dir = Dir::open_ambient_dir(path, ambient_authority())?;
         let whole = path.canonicalize()?;
-        let (real, in_state_directory) = (names(&parts(&whole)), log_files::is_in_log_directory(&whole));
+        let real = names(&parts(&whole));
+        let in_state_directory =
+            log_files::is_in_log_directory(&whole) && !log_files::is_among_sessions(&whole);
         // With `..` in it, a name says nothing without a look at the disk.
         let given = Some(parts(path)).filter(|given| !given.contains(&Part::Up));
         let given = given.as_ref().map_or_else(|| real.clone(), names);

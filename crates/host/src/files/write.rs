@@ -59,7 +59,14 @@ pub(super) fn write(
         if !old.is_file() {
             return Err(FileError::Special(path.clone()));
         }
-        guard::check_identity(path, old)?;
+        match old.nlink() {
+            1 => guard::check_identity(path, old)?,
+            _ => guard::check_file(
+                path,
+                &resolved,
+                &HeldFile::hold(&directory, Path::new(name), NO_LINK).map_err(fail)?,
+            )?,
+        }
         may_write(&directory, name).map_err(fail)?;
     }
     let content = request.content.as_bytes();

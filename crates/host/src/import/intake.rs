@@ -2,8 +2,8 @@
 //!
 //! Pure: lines or events come in, checked events go into a batch. They may come from anywhere, so nothing in them is trusted: events
 //! are legal, of kinds and with members that this version knows, and its messages are those that an agent may say to this
-//! session and to no other. Invariant: what is taken is exported again as the same bytes. Not here: the form of a line, and
-//! where the events go.
+//! session and to no other. Nothing recurses, so that what was recorded is taken however deep it is nested. Invariant: what is
+//! taken is exported again as the same bytes. Not here: the form of a line, and where the events go.
 
 use crate::agent::{Line, read_line};
 use crate::termination::{Complete, SessionFacts, of_import};
@@ -22,8 +22,6 @@ use std::ops::Range;
 const LONGEST_HEAD: usize = 64 * 1024;
 /// The longest name of an agent, in bytes.
 const LONGEST_AGENT: usize = 128;
-/// The levels of nesting in an event. No message of the protocol has more than a few.
-const LEVELS: usize = 1000;
 /// The times that can be written in ISO 8601, in milliseconds since 1970.
 const TIMES: Range<i64> = 0..253_402_207_200_000;
 
@@ -86,9 +84,6 @@ impl Intake {
 
     /// Takes the next line.
     pub(crate) fn take(&mut self, line: &[u8]) -> Result<(), WrongLine> {
-        if is_deeper(line, LEVELS) {
-            return wrong("payload", format!("at most {LEVELS} levels of nesting are taken over"));
-        }
         let read = ExportedEvent::read(line)?;
         let seq = self.next();
         if read.seq != seq {
@@ -103,9 +98,6 @@ impl Intake {
     /// Takes the next event as it is stored; whether it is the next is the caller's to know.
     pub(crate) fn take_event(&mut self, read: &StoredEvent<'_>) -> Result<(), WrongLine> {
         let seq = self.next();
-        if is_deeper(read.payload, LEVELS) {
-            return wrong("payload", format!("at most {LEVELS} levels of nesting are taken over"));
-        }
         check_time("atMs", read.at_ms)?;
         let event = Event::read(read.kind, read.payload)
             .or_else(|error| wrong("payload", format!("{error}: {}", error.source)))?;
@@ -177,7 +169,7 @@ impl Intake {
             Line::Notification { update, .. } => update.is_some(),
             // Earlier versions recorded updates of no session, and notifications in acpd's name. No client is sent these.
             Line::Stray => true,
-            Line::Ambiguous { is_update } => is_update,
+            Line::Ambiguous { is_update, .. } => is_update,
             Line::Forbidden { .. } => false,
             _ => return wrong("payload", "a notification of an agent is required"),
         };
@@ -288,27 +280,6 @@ fn check_members(event: &Event<'_>, payload: &[u8]) -> Result<(), WrongLine> {
         Some(name) => wrong("payload", format!("{name:?} is no member that this version writes")),
         None => Ok(()),
     }
-}
-
-/// Whether JSON has more levels. It need not be JSON.
-fn is_deeper(json: &[u8], levels: usize) -> bool {
-    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
-    for byte in json {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            b'{' | b'[' if !in_string => {
-                depth += 1;
-                if depth > levels {
-                    return true;
-                }
-            }
-            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    false
 }
 
 #[cfg(test)]

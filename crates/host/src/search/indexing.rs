@@ -1,4 +1,5 @@
-//! Keeps the index up with the log: at the end of each turn and each run, and in the background for what was recorded before.
+//! Keeps the index up with the log: a moment behind the end of each turn and each run, and in the background for what was recorded
+//! before.
 //!
 //! One task of the host, which reads the log as a viewer does and hands over small pieces; the writer writes one when it has
 //! nothing else to do. What is not indexed when the process ends follows from the number that each session has in the index: the
@@ -9,7 +10,7 @@ use crate::chain::chain;
 use crate::error::HostError;
 use crate::store::{self, SessionStore};
 use crate::unsearched::Unsearched;
-use acpd_eventlog::Unindexed;
+use acpd_eventlog::{CursorError, Unindexed};
 use acpd_record::SessionId;
 use acpd_supervisor::TaskScope;
 use std::collections::VecDeque;
@@ -18,12 +19,15 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Turns that are written together, of at most 28 KiB of text each: some milliseconds of work for the writer.
-const TURNS: usize = 4;
+/// Bytes of what was said that are written together, and one turn more, of at most 28 KiB: some milliseconds of work for the writer.
+const TEXT: usize = 64 * 1024;
+/// Turns that are written together.
+const TURNS: usize = 128;
 /// Sessions that are looked up at once.
 const PAGE: u32 = 64;
-/// How long it waits after it could not write or read.
-const AGAIN: Duration = Duration::from_secs(60);
+/// The first wait after the index could not be written or read. Each further one is twice as long, up to the longest.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// How long a process that ends waits for it.
 const LAST: Duration = Duration::from_millis(500);
 
@@ -33,16 +37,23 @@ pub(crate) fn keep_indexing(store: &Arc<SessionStore>, scope: &TaskScope) {
         return;
     }
     let (news, closing) = (store.unsearched.clone(), scope.token().clone());
+    news.serve();
+    let lag = store.log.index_lag();
     // It keeps nothing of the host alive.
-    let indexing = Indexing { store: Arc::downgrade(store), news, closing, earlier: Earlier::default() };
+    let (earlier, failures) = (Earlier::default(), 0);
+    let indexing = Indexing { store: Arc::downgrade(store), news, lag, closing, earlier, failures };
     scope.spawn("index", indexing.run());
 }
 
 struct Indexing {
     store: Weak<SessionStore>,
     news: Unsearched,
+    /// How long news wait.
+    lag: Duration,
     closing: CancellationToken,
     earlier: Earlier,
+    /// How often in a row the index could not be written or read.
+    failures: u32,
 }
 
 /// What was recorded before this host, as far as it is not looked through.
@@ -52,6 +63,15 @@ struct Earlier {
     /// The last session of the page before.
     place: Option<(i64, String)>,
     done: bool,
+}
+
+/// The reason for which a session is not indexed.
+#[derive(Debug)]
+enum NotIndexed {
+    /// The index cannot be read or written at the moment, or lacks the session: it is tried again.
+    Index(HostError),
+    /// The session cannot be read, and could not be the next time.
+    Session(HostError),
 }
 
 /// What a step came to.
@@ -72,23 +92,27 @@ impl Indexing {
                 // As long as it worked, so that it never takes more than half a core.
                 Step::Worked(took) => Some(took),
                 Step::Nothing => None,
-                Step::Failed => Some(AGAIN),
+                Step::Failed => Some(LONGEST_WAIT.min(FIRST_WAIT * 2_u32.saturating_pow(self.failures))),
             };
+            let has_failed = matches!(step, Step::Failed);
+            self.failures = if has_failed { self.failures.saturating_add(1) } else { 0 };
             tokio::select! {
                 biased;
                 () = self.closing.cancelled() => break,
                 () = wait(pause) => {}
-                () = self.news.arrived(), if pause.is_none() => {}
+                () = self.news.due(self.lag), if !has_failed => {}
             }
         }
         // What ended while the host shut down.
         let Some(store) = self.store.upgrade() else { return };
         let last = async {
-            while let Some((id, upto)) = self.news.take() {
+            while let Some(pass) = self.news.begin_pass(Duration::ZERO) {
                 let quick = Pace { closing: CancellationToken::new(), rests: false };
-                index(&store, &id, upto, &quick).await?;
+                for (id, upto) in pass {
+                    index(&store, &id, upto, &quick).await?;
+                }
             }
-            Ok::<_, HostError>(())
+            Ok::<_, NotIndexed>(())
         };
         // The next host goes on where this one is.
         let _late = tokio::time::timeout(LAST, last).await;
@@ -96,35 +120,55 @@ impl Indexing {
 
     async fn step(&mut self, store: &SessionStore) -> Step {
         let began = Instant::now();
-        if let Some((id, upto)) = self.news.take() {
-            let pace = Pace { closing: self.closing.clone(), rests: false };
-            return match index(store, &id, upto, &pace).await {
-                Ok(()) => {
-                    if self.closing.is_cancelled() {
-                        // It may have broken off; that is looked at once more at the end.
-                        self.news.note(&id, upto);
-                    }
-                    Step::Worked(Duration::ZERO)
-                }
-                Err(error) => {
-                    tracing::debug!(parent: None, session = %id, error = chain(&error), "not indexed");
-                    if !matches!(error, HostError::Log(_)) {
-                        return Step::Worked(Duration::ZERO);
-                    }
-                    self.news.note(&id, upto);
-                    Step::Failed
-                }
-            };
+        if let Some(pass) = self.news.begin_pass(self.lag) {
+            let left = self.index_news(store, pass).await;
+            let step = if left.is_empty() { Step::Worked(Duration::ZERO) } else { Step::Failed };
+            self.news.end_pass(left);
+            return step;
         }
         let pace = Pace { closing: self.closing.clone(), rests: true };
         match self.earlier.step(store, &pace).await {
             Ok(true) => Step::Worked(began.elapsed()),
             Ok(false) => Step::Nothing,
             Err(error) => {
-                tracing::debug!(parent: None, error = chain(&error), "what was recorded earlier is not indexed");
+                self.tell(&error);
                 Step::Failed
             }
         }
+    }
+
+    /// Said once of an index that stays as it is.
+    fn tell(&self, error: &HostError) {
+        if self.failures == 0 {
+            let error = chain(error);
+            tracing::warn!(parent: None, error, "the index for searches cannot be brought up to date; trying again");
+        }
+    }
+}
+
+impl Indexing {
+    /// Indexes news, and gives those that are left when that fails or is broken off.
+    async fn index_news(&self, store: &SessionStore, pass: Vec<(SessionId, u64)>) -> Vec<(SessionId, u64)> {
+        let pace = Pace { closing: self.closing.clone(), rests: false };
+        let mut news = pass.into_iter();
+        while let Some((id, upto)) = news.next() {
+            let goes_on = match index(store, &id, upto, &pace).await {
+                // What was broken off is looked at once more at the end.
+                Ok(()) => !self.closing.is_cancelled(),
+                Err(NotIndexed::Index(error)) => {
+                    self.tell(&error);
+                    false
+                }
+                Err(NotIndexed::Session(error)) => {
+                    tracing::debug!(parent: None, session = %id, error = chain(&error), "not indexed");
+                    true
+                }
+            };
+            if !goes_on {
+                return std::iter::once((id, upto)).chain(news).collect();
+            }
+        }
+        Vec::new()
     }
 }
 
@@ -148,9 +192,9 @@ impl Earlier {
         let Some(next) = self.page.front() else { return Ok(false) };
         if let Some(id) = SessionId::parse(&next.id) {
             match index_to_the_end(store, &id, next.last_seq, pace).await {
-                Err(error @ HostError::Log(_)) => return Err(error),
+                Err(NotIndexed::Index(error)) => return Err(error),
                 // One that cannot be read holds up no other.
-                Err(error) => {
+                Err(NotIndexed::Session(error)) => {
                     tracing::debug!(parent: None, session = %id, error = chain(&error), "not indexed")
                 }
                 Ok(()) => {}
@@ -169,7 +213,7 @@ struct Pace {
 }
 
 /// Indexes the turns of a session that have ended, up to event `upto`.
-async fn index(store: &SessionStore, id: &SessionId, upto: u64, pace: &Pace) -> Result<(), HostError> {
+async fn index(store: &SessionStore, id: &SessionId, upto: u64, pace: &Pace) -> Result<(), NotIndexed> {
     index_turns(store, id, (upto, false), pace).await
 }
 
@@ -179,7 +223,7 @@ async fn index_to_the_end(
     id: &SessionId,
     last: u64,
     pace: &Pace,
-) -> Result<(), HostError> {
+) -> Result<(), NotIndexed> {
     index_turns(store, id, (last, true), pace).await
 }
 
@@ -188,18 +232,22 @@ async fn index_turns(
     id: &SessionId,
     (upto, is_over): (u64, bool),
     pace: &Pace,
-) -> Result<(), HostError> {
-    let known = store.log.indexed(id.as_str()).await.map_err(|error| store::unreadable(&error))?;
-    // One that is gone needs no index.
-    let Some(mut after) = known.filter(|after| *after < upto) else { return Ok(()) };
-    let mut cursor = store.log.cursor(id.as_str(), after).await?;
+) -> Result<(), NotIndexed> {
+    let known = store.log.indexed(id.as_str()).await;
+    let mut after = match known.map_err(|error| NotIndexed::Index(store::unreadable(&error)))? {
+        Some(after) if after < upto => after,
+        Some(_) => return Ok(()),
+        None => return check_gone(store, id).await,
+    };
+    let unreadable = |error: CursorError| NotIndexed::Session(error.into());
+    let mut cursor = store.log.cursor(id.as_str(), after).await.map_err(unreadable)?;
     let mut turns = Turns::new(after);
     let mut began = Instant::now();
     while cursor.position() < upto && !pace.closing.is_cancelled() {
-        let Some(block) = cursor.next().await? else { break };
+        let Some(block) = cursor.next().await.map_err(unreadable)? else { break };
         for event in block.events().take_while(|event| event.seq <= upto) {
             turns.see(&event);
-            if turns.waiting() >= TURNS {
+            if turns.has_waiting(TURNS, TEXT) {
                 after = hand_over(store, id, after, &mut turns).await?;
             }
         }
@@ -214,13 +262,26 @@ async fn index_turns(
     hand_over(store, id, after, &mut turns).await.map(drop)
 }
 
+/// A session that the index does not have needs none if it is gone. Else the index was not told of it yet, which waits for
+/// whoever has it locked.
+async fn check_gone(store: &SessionStore, id: &SessionId) -> Result<(), NotIndexed> {
+    match store.row(id).await {
+        Err(HostError::UnknownSession { .. }) => Ok(()),
+        Err(error) => Err(NotIndexed::Session(error)),
+        Ok(_) => {
+            let detail = "the index does not have the session yet".to_owned();
+            Err(NotIndexed::Index(HostError::History { detail }))
+        }
+    }
+}
+
 /// Gives the event up to which the session is indexed then.
 async fn hand_over(
     store: &SessionStore,
     id: &SessionId,
     after: u64,
     turns: &mut Turns,
-) -> Result<u64, HostError> {
+) -> Result<u64, NotIndexed> {
     let (said, upto) = turns.take();
     if upto == after {
         return Ok(after);
@@ -229,7 +290,10 @@ async fn hand_over(
     match store.log.index(id.as_str(), (after, upto), said).await {
         Ok(true) => Ok(upto),
         // Another process was faster, or it was deleted.
-        Ok(false) => Err(HostError::History { detail: "it is indexed elsewhere".to_owned() }),
-        Err(error) => Err(HostError::from(error)),
+        Ok(false) => {
+            let detail = "it is indexed elsewhere".to_owned();
+            Err(NotIndexed::Session(HostError::History { detail }))
+        }
+        Err(error) => Err(NotIndexed::Index(error.into())),
     }
 }

@@ -5,8 +5,8 @@
 
 use crate::spoken::{Chunk, ToolCall, spoken};
 use acpd_eventlog::{Event as StoredEvent, TurnText};
-use acpd_record::{Event, EventKind, update_kind, update_of};
-use acpd_wire::UpdateKind;
+use acpd_record::{Event, EventKind, update_of};
+use acpd_wire::{Skimmer, UpdateKind};
 
 /// What counts of a prompt, in bytes: the words of someone, and the beginning of what was pasted with them.
 const PROMPT: usize = 8 * 1024;
@@ -40,14 +40,17 @@ impl Said {
 pub(super) struct Turns {
     open: Option<Said>,
     ended: Vec<Said>,
+    /// Bytes of what was said in them.
+    bytes: usize,
     /// The last event before what is open.
     upto: u64,
+    skimmer: Skimmer,
 }
 
 impl Turns {
     /// Before the event behind `after`, where no turn is open.
     pub(super) fn new(after: u64) -> Self {
-        Self { open: None, ended: Vec::new(), upto: after }
+        Self { open: None, ended: Vec::new(), bytes: 0, upto: after, skimmer: Skimmer::default() }
     }
 
     /// Takes the next event.
@@ -62,8 +65,10 @@ impl Turns {
                 }
             }
             Some(EventKind::Update) => {
-                if let Some(open) = &mut self.open {
-                    open.see_update(stored.payload);
+                if let Some(open) = &mut self.open
+                    && let Some(seen) = self.skimmer.skim(stored.payload)
+                {
+                    open.see_update(seen.kind(), stored.payload);
                 }
             }
             Some(EventKind::TurnEnded | EventKind::Ended) => self.end(),
@@ -82,22 +87,26 @@ impl Turns {
 
     /// The turns that have ended, and the event up to which they say all.
     pub(super) fn take(&mut self) -> (Vec<Said>, u64) {
+        self.bytes = 0;
         (std::mem::take(&mut self.ended), self.upto)
     }
 
-    /// Turns that wait to be taken.
-    pub(super) fn waiting(&self) -> usize {
-        self.ended.len()
+    /// Whether as many turns wait to be taken, or as many bytes of them.
+    pub(super) fn has_waiting(&self, turns: usize, bytes: usize) -> bool {
+        self.ended.len() >= turns || self.bytes >= bytes
     }
 
     fn end(&mut self) {
-        self.ended.extend(self.open.take());
+        if let Some(said) = self.open.take() {
+            self.bytes += said.prompt.len() + said.answer.len() + said.tools.len();
+            self.ended.push(said);
+        }
     }
 }
 
 impl Said {
-    fn see_update(&mut self, line: &[u8]) {
-        match update_kind(line) {
+    fn see_update(&mut self, kind: UpdateKind, line: &[u8]) {
+        match kind {
             UpdateKind::AgentMessageChunk if self.answer.len() < ANSWER => {
                 let chunk = update_of::<Chunk<'_>>(line);
                 add(&mut self.answer, &chunk.map(|chunk| chunk.content.spoken()).unwrap_or_default(), ANSWER);
@@ -191,6 +200,16 @@ mod tests {
         let end = (EventKind::Ended, "{}".to_owned());
         let (said, upto) = seen(&[prompt("one"), end]).take();
         assert_eq!((said.len(), upto), (1, 2));
+    }
+
+    // issue 29: what waits to be taken is bounded, in turns and in bytes
+    #[test]
+    fn what_waits_is_counted() {
+        let mut turns = seen(&[prompt("one"), chunk("three"), ended(), prompt("open")]);
+        assert!(turns.has_waiting(1, 99) && turns.has_waiting(9, 8));
+        assert!(!turns.has_waiting(2, 9));
+        turns.take();
+        assert!(!turns.has_waiting(1, 1));
     }
 
     // issue 11, deliver 3: the size is bounded

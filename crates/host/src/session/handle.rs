@@ -328,6 +328,7 @@ impl SessionHandle {
 
     /// Ends the session and waits until it has ended, which the stop ladder bounds.
     pub async fn end(&self, request: EndRequest, initiator: Arc<str>) -> EndOutcome {
+        self.0.live.idle().await;
         let after = match self.0.live.with(|run| run.end(request, &initiator)).flatten() {
             Some(ended) => ended.await.ok(),
             None => None,
@@ -341,6 +342,7 @@ impl SessionHandle {
     /// # Errors
     /// When the session has ended.
     pub async fn attach(&self) -> Result<Attached, HostError> {
+        self.0.live.idle().await;
         match self.0.live.with(|run| run.attached()).flatten() {
             Some(attached) => Ok(attached),
             None => Err(self.ended_error().await),
@@ -363,7 +365,7 @@ impl SessionHandle {
                 snapshot: core.log().shown(last_seq),
             })
         };
-        self.0.live.with(|run| look(run.core())).flatten()
+        self.0.live.with_soon(|run| look(run.core())).flatten()
     }
 
     /// What a list shows of it that its row learns a moment later. None once its end is recorded.
@@ -377,7 +379,7 @@ impl SessionHandle {
                 updated_ms: log.last_at_ms(),
             }
         };
-        self.0.live.with(|run| standing(run.core()))
+        self.0.live.with_soon(|run| standing(run.core()))
     }
 
     /// Its working directory.

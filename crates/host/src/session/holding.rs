@@ -45,6 +45,7 @@ impl Held {
             parts.scope.spawn("commit before an act", async move {
                 let is_committed = committed.wait_for(seq).await.is_ok();
                 if let Some(live) = live.upgrade() {
+                    live.idle().await;
                     live.with(|run| run.committed(seq, is_committed));
                 }
             });

@@ -15,8 +15,12 @@ use parking_lot::{Mutex, MutexGuard};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 use tokio::sync::Notify;
 use tracing::Span;
+
+/// How long a reader waits for whoever decides: that takes longer only while a disk stands still.
+const SOON: Duration = Duration::from_millis(2);
 
 /// A session that has a run.
 pub(crate) struct LiveSession {
@@ -73,6 +77,18 @@ impl LiveSession {
         }
     }
 
+    /// Waits until no thread stands in a write of it: whoever takes its lock then would stand still as well. Room is not waited
+    /// for.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub(crate) async fn idle(&self) {
+        if !self.room.is_idle() {
+            // In a box, as all that is rarely waited for.
+            Box::pin(self.room.idle()).await;
+        }
+    }
+
     /// Waits until all that was decided before is committed, or cannot be.
     pub(crate) async fn flushed(&self) {
         self.room.flushed().await;
@@ -81,8 +97,20 @@ impl LiveSession {
     /// Gives access to a run that has not ended; nothing may be awaited for it. A panic ends the run: a decision that was
     /// half made cannot be gone on with.
     pub(crate) fn with<T>(&self, act: impl FnOnce(&mut Performer) -> T) -> Option<T> {
+        self.act_on(self.state(), act)
+    }
+
+    /// The same for a reader that goes without: None also while a disk stands still in a write of it.
+    pub(crate) fn with_soon<T>(&self, act: impl FnOnce(&mut Performer) -> T) -> Option<T> {
+        self.act_on(self.performer.try_lock_for(SOON)?, act)
+    }
+
+    fn act_on<T>(
+        &self,
+        mut state: MutexGuard<'_, Option<Box<Performer>>>,
+        act: impl FnOnce(&mut Performer) -> T,
+    ) -> Option<T> {
         let _in_span = self.span.enter();
-        let mut state = self.state();
         let performer = state.as_mut()?;
         let acted = catch_unwind(AssertUnwindSafe(|| {
             let result = act(performer);

@@ -54,6 +54,7 @@ impl SessionTask {
     /// In a box, because a future holds what it is given twice: where it came in and where it is used.
     pub(crate) async fn run(mut self: Box<Self>) {
         let ended = loop {
+            self.live.idle().await;
             // A run that was lost to a panic is found at the next start.
             let Some(Orders { due, feed, released, log_failed }) = self.live.with(Performer::orders) else {
                 return;
@@ -73,6 +74,7 @@ impl SessionTask {
                 () = self.live.changed() => Event::Changed,
                 input = self.inputs.recv() => Event::Agent(input),
             };
+            self.live.idle().await;
             match event {
                 Event::Agent(Some(SessionInput::Gone(end))) => break Ended::Gone(end),
                 Event::Agent(None) => match self.agent() {

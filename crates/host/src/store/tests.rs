@@ -4,6 +4,7 @@ use super::*;
 use crate::checkpoints::LONG;
 use acpd_eventlog::{Appender, Batch, IndexUpdate, NewSession, Options};
 use acpd_record::{Position, StderrInfo};
+use std::path::PathBuf;
 use tempfile::TempDir;
 
 const MANY: u64 = 200_000;
@@ -61,6 +62,11 @@ impl Stored {
         let released = IndexUpdate { owner: Some(None), ..IndexUpdate::default() };
         appender.append_final(Batch::index_only(released)).await.expect("room on the disk");
         assert_eq!(self.folded.skipped(), 0, "a legal log");
+    }
+
+    /// Where the log keeps checkpoints.
+    fn database(&self) -> PathBuf {
+        self.dir.path().join("index-1.db")
     }
 
     async fn grow(&mut self, events: u64) {
@@ -127,7 +133,7 @@ async fn a_checkpoint_that_is_not_its_own_is_not_used() {
     let other = stored.folded.to_checkpoint(&other, usize::MAX).expect("it is small");
     let mut of_another_version = good.clone();
     of_another_version[0] ^= 1;
-    let file = rusqlite::Connection::open(stored.dir.path().join("acpd.db")).expect("a database");
+    let file = rusqlite::Connection::open(stored.database()).expect("a database");
     for (wrong, seq, bytes) in [
         ("truncated", LONG, good[..good.len() / 2].to_vec()),
         ("empty", LONG, Vec::new()),

@@ -2,6 +2,8 @@
 
 mod bench;
 mod confinement;
+#[path = "../../../testkit/src/database_locks.rs"]
+mod database_locks;
 mod meanwhile;
 mod own;
 mod permissions;

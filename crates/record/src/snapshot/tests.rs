@@ -16,10 +16,14 @@ fn shown(snapshot: &Snapshot) -> Value {
     shown
 }
 
+fn see(snapshot: &mut Snapshot, line: &[u8]) -> bool {
+    snapshot.see_update(update_kind(line), line)
+}
+
 fn seen(updates: &[Value]) -> Value {
     let mut snapshot = Snapshot::default();
     for update in updates {
-        snapshot.see_update(&RawMessage::stored(&line(update)));
+        see(&mut snapshot, &line(update));
     }
     shown(&snapshot)
 }
@@ -52,7 +56,7 @@ fn the_title_follows() {
     ] {
         let mut update = update;
         update["sessionUpdate"] = json!("session_info_update");
-        snapshot.see_update(&RawMessage::stored(&line(&update)));
+        see(&mut snapshot, &line(&update));
         assert_eq!(snapshot.title(), title, "{update}");
     }
 }
@@ -68,7 +72,7 @@ fn an_agents_title_is_one_short_line() {
         [("one", Some("one")), (" \t", None), ("a\nb\rc", Some("a b c")), ("", None), (&*long, Some(&*cut))]
     {
         let update = json!({"sessionUpdate": "session_info_update", "title": title});
-        snapshot.see_update(&RawMessage::stored(&line(&update)));
+        see(&mut snapshot, &line(&update));
         assert_eq!((snapshot.title(), snapshot.glance().title.as_deref()), (shown, shown));
     }
 }
@@ -125,9 +129,7 @@ fn model_and_mode_are_found_wherever_they_are() {
 fn a_mode_update_reaches_the_modes() {
     let mut snapshot = Snapshot::default();
     snapshot.see_state(&AgentState::of_lifecycle(br#"{"modes":{"currentModeId":"a","availableModes":[]}}"#));
-    snapshot.see_update(&RawMessage::stored(&line(
-        &json!({"sessionUpdate": "current_mode_update", "currentModeId": "b"}),
-    )));
+    see(&mut snapshot, &line(&json!({"sessionUpdate": "current_mode_update", "currentModeId": "b"})));
     assert_eq!(shown(&snapshot)["modes"]["currentModeId"], "b");
     assert_eq!(shown(&snapshot)["currentModeId"], "b");
     let modes = snapshot.lifecycle().modes.expect("it has modes");
@@ -141,10 +143,10 @@ fn unreadable_updates_are_passed_over() {
     for line in [
         &b"{}"[..],
         b"\"sessionUpdate\":\"plan\"",
-        br#"{"params":{"update":{"sessionUpdate":"plan","entries":"\ud800"}}}"#,
+        br#"{"params":{"update":{"sessionUpdate":"plan","entries":[}}}"#,
         br#"{"params":{"update":{"sessionUpdate":"tool_call"}}}"#,
     ] {
-        snapshot.see_update(&RawMessage::stored(line));
+        see(&mut snapshot, line);
         assert!(!snapshot.would_change(line));
     }
     assert_eq!(snapshot, Snapshot::default());
@@ -156,14 +158,48 @@ fn a_chosen_title_stays() {
     let id = SessionId::parse("s").expect("an id");
     let agents = |title: Value| line(&json!({"sessionUpdate": "session_info_update", "title": title}));
     let mut snapshot = Snapshot::default();
-    snapshot.see_update(&RawMessage::stored(&agents(json!("the agent's"))));
+    see(&mut snapshot, &agents(json!("the agent's")));
     assert_eq!(snapshot.title(), Some("the agent's"));
-    snapshot.see_update(&RawMessage::stored(&chosen_title(&id, "the \"client's\"")));
+    see(&mut snapshot, &chosen_title(&id, "the \"client's\""));
     for later in [json!("another"), json!(null)] {
         assert!(!snapshot.would_change(&agents(later.clone())), "{later}");
-        snapshot.see_update(&RawMessage::stored(&agents(later)));
+        see(&mut snapshot, &agents(later));
         assert_eq!(snapshot.title(), Some("the \"client's\""));
     }
-    snapshot.see_update(&RawMessage::stored(&chosen_title(&id, "a second choice")));
+    see(&mut snapshot, &chosen_title(&id, "a second choice"));
     assert_eq!(snapshot.title(), Some("a second choice"));
+}
+
+// FR-8: an update with metadata that no value can hold says the rest of what it says
+// quirk unusual-meta
+#[test]
+fn what_is_beside_odd_metadata_is_known() {
+    let deep = format!("{}{}", "[".repeat(300), "]".repeat(300));
+    for odd in ["1e400", deep.as_str()] {
+        let mut snapshot = Snapshot::default();
+        for update in [
+            r#""sessionUpdate":"session_info_update","title":"plums""#,
+            r#""sessionUpdate":"usage_update","used":5"#,
+            r#""sessionUpdate":"tool_call","toolCallId":"c","kind":"edit""#,
+        ] {
+            let line =
+                format!(r#"{{"method":"session/update","params":{{"update":{{"_meta":{odd},{update}}}}}}}"#);
+            see(&mut snapshot, line.as_bytes());
+        }
+        assert_eq!((snapshot.title(), snapshot.kind_of_call("c").as_deref()), (Some("plums"), Some("edit")));
+        assert_eq!(shown(&snapshot)["usage"]["used"], 5);
+    }
+}
+
+// FR-8, contract 1.5: what is kept of an answer can be read in its event, where it is nested deeper
+#[test]
+fn a_state_of_any_depth_is_read_in_its_event() {
+    for depth in [90, 100, 120, 125, 126, 127, 300] {
+        let nested = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let state = AgentState::of_lifecycle(format!(r#"{{"modes":{nested},"models":{{}}}}"#).as_bytes());
+        assert!(state.modes.is_some() && state.models.is_some(), "{depth}");
+        let state = serde_json::to_string(&state).expect("JSON");
+        let event = format!(r#"{{"pid":7,"agentInfo":null,"state":{state}}}"#);
+        assert!(crate::Event::read(2, event.as_bytes()).is_ok(), "{depth}");
+    }
 }

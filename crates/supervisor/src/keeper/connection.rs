@@ -1,7 +1,8 @@
 //! A connection of a keeper: frames in, frames out, never waiting.
 //!
 //! What is not taken by the other side waits here, up to a bound; one that lets more than that wait is lost, as is one that
-//! closes it. Losing a connection is a fact to act on, not an error. Not here: what the frames mean.
+//! closes it. Losing a connection is a fact to act on, not an error. Invariant: what the other side said before it closed is
+//! read first, also when that it closed was seen by a write. Not here: what the frames mean.
 
 use super::frames::Frame;
 use super::output::Output;
@@ -32,6 +33,8 @@ pub(super) struct Connection {
     first: BytesMut,
     retained: Option<usize>,
     waiting: BytesMut,
+    /// The other side takes nothing any more; what it said before can still be read.
+    is_closing: bool,
     is_lost: bool,
 }
 
@@ -39,7 +42,8 @@ impl Connection {
     pub(super) fn new(socket: UnixStream) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         let (read, first, waiting) = Default::default();
-        Ok(Self { socket, read, offered: QUIET, first, retained: None, waiting, is_lost: false })
+        let (is_closing, is_lost) = (false, false);
+        Ok(Self { socket, read, offered: QUIET, first, retained: None, waiting, is_closing, is_lost })
     }
 
     pub(super) fn is_lost(&self) -> bool {
@@ -73,7 +77,8 @@ impl Connection {
                 return true;
             }
             Ok(_) => self.offered = QUIET,
-            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => self.is_lost = self.is_closing,
             Err(_) => self.is_lost = true,
         }
         false
@@ -82,15 +87,15 @@ impl Connection {
     /// The next frame that has come whole.
     pub(super) fn next(&mut self, longest: usize) -> io::Result<Option<Frame>> {
         let frame = Frame::take(&mut self.read, longest);
-        if self.read.is_empty() {
-            // One that says nothing keeps no room for what it said.
+        if self.read.is_empty() && self.read.capacity() > QUIET {
+            // One that says little keeps little room for what it said.
             self.read = BytesMut::new();
         }
         frame
     }
 
     pub(super) fn send(&mut self, message: &FromKeeper) {
-        if self.is_lost {
+        if self.is_lost || self.is_closing {
             return;
         }
         message.put_to(&mut self.waiting);
@@ -99,7 +104,7 @@ impl Connection {
 
     /// Whether so much waits that what can be left out is.
     pub(super) fn is_slow(&self) -> bool {
-        self.is_lost || self.waiting.len() > SLOW
+        self.is_lost || self.is_closing || self.waiting.len() > SLOW
     }
 
     /// Passes on what came on stderr; false when the daemon is too slow for that.
@@ -176,11 +181,58 @@ impl Connection {
         match written {
             Ok(written) => bytes.advance(written),
             Err(Errno::INTR | Errno::AGAIN) => {}
-            Err(_) => self.is_lost = true,
+            Err(_) => {
+                bytes.clear();
+                self.is_closing = true;
+                // Nothing that it says then would be read.
+                self.is_lost |= self.is_attaching();
+            }
         }
         if !bytes.is_empty() {
             *which(self) = bytes;
         }
         matches!(written, Ok(_) | Err(Errno::INTR))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keeper::protocol::{Command, Progress};
+
+    // KEEP: what a daemon asked for before it died is done, also when its death was seen by a write
+    #[test]
+    fn what_was_said_before_the_end_is_read() {
+        let (ours, daemon) = UnixStream::pair().unwrap();
+        let mut connection = Connection::new(ours).unwrap();
+        connection.send(&FromKeeper::StdinClosed);
+        let said = Command::Progress(Progress { read: 1, committed: 1 });
+        // More than is taken in one read, and less than the system holds for one that does not read.
+        let times = QUIET / 4;
+        io::Write::write_all(&mut &daemon, &said.to_bytes().repeat(times)).unwrap();
+        // With something that it has not read.
+        drop(daemon);
+        connection.send(&FromKeeper::StdinClosed);
+        assert!(!connection.is_lost(), "it has not been heard yet");
+        let mut heard = 0;
+        while !connection.is_lost() {
+            connection.fill();
+            while let Some(frame) = connection.next(1 << 10).unwrap() {
+                assert_eq!(Command::read(frame).unwrap(), Some(said.clone()));
+                heard += 1;
+                connection.send(&FromKeeper::StdinClosed);
+            }
+        }
+        assert_eq!(heard, times);
+    }
+
+    // KEEP: a daemon that listens no more and stays is one that is gone, once what it said is read
+    #[test]
+    fn one_that_listens_no_more_is_lost() {
+        let (ours, daemon) = UnixStream::pair().unwrap();
+        let mut connection = Connection::new(ours).unwrap();
+        daemon.shutdown(std::net::Shutdown::Read).unwrap();
+        connection.send(&FromKeeper::StdinClosed);
+        assert!(!connection.fill() && connection.is_lost());
     }
 }

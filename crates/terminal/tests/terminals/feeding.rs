@@ -7,6 +7,7 @@ use acpd_terminal::{
 };
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 /// Everything that is told up to the end: texts with what was dropped before them, and the end.
 async fn everything(receiver: &mut mpsc::Receiver<TerminalEvent>) -> (Vec<(u64, String)>, TerminalEvent) {
@@ -62,11 +63,14 @@ async fn a_stalled_reader_misses_the_middle() {
 async fn an_end_is_told_behind_what_the_feed_is_told() {
     let bench = Bench::new();
     let (sender, mut receiver) = mpsc::channel(1);
+    let begun = Instant::now();
     let id = bench.terminals.create(OWNER, shell("echo hi"), Some(sender)).await.expect("sh starts");
     let terminal = bench.get(&id);
     // The first event has the one place there is, so the end has none until that is read.
     let early = tokio::time::timeout(Duration::from_millis(500), terminal.wait_for_exit()).await.ok();
-    assert_eq!((early, terminal.report()), (None, None));
+    let is_early = early.is_some() || terminal.report().is_some();
+    // On a busy machine the second may be over by now.
+    assert!(!is_early || begun.elapsed() >= Duration::from_secs(1), "{early:?}");
     assert_eq!(terminal.wait_for_exit().await.exit_code(), Some(0), "a reader that stalls is not waited for");
     everything(&mut receiver).await;
 

@@ -11,3 +11,6 @@ mod owning;
 mod pty;
 mod starting;
 mod timeouts;
+
+/// What happens by itself has happened by then, also on a busy machine. What is not to be waited for takes longer.
+const SOON: std::time::Duration = std::time::Duration::from_secs(60);

@@ -38,6 +38,26 @@ pub(super) enum Object {
 /// How many members count.
 pub(super) const MEMBERS: usize = Member::ToolCallId as usize + 1;
 
+/// Where each member stands in a line, by its number.
+pub(super) const PLACES: [&str; MEMBERS] = [
+    "jsonrpc",
+    "id",
+    "method",
+    "params",
+    "result",
+    "error",
+    "params.sessionId",
+    "params.update",
+    "params.requestId",
+    "params._meta",
+    "params.update.sessionUpdate",
+    "params.update.sessionId",
+    "params.update.senderSessionId",
+    "params.update.recipientSessionId",
+    "params.update.messageId",
+    "params.update.toolCallId",
+];
+
 impl Object {
     /// The member of this name, if it counts here.
     #[inline]

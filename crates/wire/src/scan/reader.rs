@@ -13,11 +13,11 @@ const LEVELS: usize = 128;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Invalid;
 
-/// A string, without its quotes.
+/// A string, without its quotes. Its places are as those of a scan, which fit into registers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Text {
-    start: usize,
-    end: usize,
+    start: u32,
+    end: u32,
     has_escapes: bool,
 }
 
@@ -48,6 +48,11 @@ impl<'a> Reader<'a> {
     #[inline]
     pub(super) fn peek(&self) -> u8 {
         self.bytes.get(self.at).copied().unwrap_or(0)
+    }
+
+    /// Passes over the next byte.
+    pub(super) fn step(&mut self) {
+        self.at += 1;
     }
 
     /// Passes over white space; gives the byte behind it.
@@ -105,7 +110,7 @@ impl<'a> Reader<'a> {
     /// What `of` makes of a string's text; `None` for a text that is longer than any counted one, or not ASCII.
     #[inline]
     pub(super) fn decode<T>(&self, text: Text, of: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
-        let raw = &self.bytes[text.start..text.end];
+        let raw = &self.bytes[text.start as usize..text.end as usize];
         if !text.has_escapes {
             return of(raw);
         }
@@ -122,13 +127,13 @@ impl<'a> Reader<'a> {
     #[inline]
     pub(super) fn string(&mut self) -> Result<Text, Invalid> {
         self.at += 1;
-        let start = self.at;
+        let start = self.at as u32;
         let mut has_escapes = false;
         loop {
             self.skip_plain();
             match self.peek() {
                 b'"' => {
-                    let end = self.at;
+                    let end = self.at as u32;
                     self.at += 1;
                     return Ok(Text { start, end, has_escapes });
                 }
@@ -180,7 +185,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn number(&mut self) -> Result<(), Invalid> {
+    /// Passes over a number, which begins here.
+    pub(super) fn number(&mut self) -> Result<(), Invalid> {
         self.at += usize::from(self.peek() == b'-');
         match self.peek() {
             // A digit behind it is found by whoever looks for a comma there.

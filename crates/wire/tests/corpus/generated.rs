@@ -1,6 +1,7 @@
 //! Lines with the counted names at all places, in all orders, with white space, escapes and duplicates; then cut and changed.
 
 use super::wire_check;
+use acpd_wire::{Member, Skimmer, UpdateKind, scan};
 use proptest::prelude::*;
 
 const NAMES: [&str; 20] = [
@@ -114,6 +115,8 @@ proptest! {
         line in line(),
         places in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..4), 1..4),
     ) {
+        let mut skimmer = Skimmer::default();
+        let _of_the_line = skimmer.skim(line.as_bytes());
         let mut bytes = line.into_bytes();
         for (place, byte, damage) in places {
             let at = place.index(bytes.len() + 1);
@@ -126,5 +129,12 @@ proptest! {
             }
         }
         wire_check::check_line(&bytes);
+        // ADR 31: the line that was skimmed before says nothing of another.
+        if let Ok(scan) = scan(&bytes)
+            && scan.kind() != UpdateKind::Other
+        {
+            let skim = skimmer.skim(&bytes).expect("a scan accepts it");
+            prop_assert_eq!((skim.session(), skim.kind()), (scan.span(Member::SessionId), scan.kind()));
+        }
     }
 }

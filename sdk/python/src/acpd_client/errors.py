@@ -225,6 +225,7 @@ _BY_NAME: dict[str, type[ProblemError]] = {
     "forbidden": ForbiddenError,
     "history_unreadable": HistoryUnreadableError,
     "idempotency_key_reused": IdempotencyKeyReusedError,
+    "invalid_request": BadRequestError,
     "not_offered": NotOfferedError,
     "not_resumable": NotResumableError,
     "not_supported": NotSupportedError,

@@ -495,7 +495,7 @@ class Nodes(Model):
 
     nodes: list[Node]
     """
-    All that were heard of since this daemon began, and those that the sessions of the fleet name as their owners, by name.
+    All that have joined the fleet and were not removed since, by name.
     """
     stale: bool
     """
@@ -644,6 +644,7 @@ ProblemType = TypeAliasType(
             "urn:sandbox-agent:error:history_unreadable",
             "urn:sandbox-agent:error:idempotency_key_reused",
             "urn:sandbox-agent:error:internal",
+            "urn:sandbox-agent:error:invalid_request",
             "urn:sandbox-agent:error:method_not_allowed",
             "urn:sandbox-agent:error:no_fleet",
             "urn:sandbox-agent:error:no_node",

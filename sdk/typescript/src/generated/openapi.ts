@@ -1077,7 +1077,7 @@ export interface components {
         };
         /** @description The nodes of a fleet. */
         readonly Nodes: {
-            /** @description All that were heard of since this daemon began, and those that the sessions of the fleet name as their owners, by name. */
+            /** @description All that have joined the fleet and were not removed since, by name. */
             readonly nodes: readonly components["schemas"]["Node"][];
             /** @description Whether this may be old, because the engine does not answer. */
             readonly stale: boolean;
@@ -1239,7 +1239,7 @@ export interface components {
          * @description What an error is: these and no others.
          * @enum {string}
          */
-        readonly ProblemType: "urn:sandbox-agent:error:all_kept" | "urn:sandbox-agent:error:agent_process" | "urn:sandbox-agent:error:agent_failed" | "urn:sandbox-agent:error:agent_not_found" | "urn:sandbox-agent:error:authentication_required" | "urn:sandbox-agent:error:bad_request" | "urn:sandbox-agent:error:busy" | "urn:sandbox-agent:error:configuration_invalid" | "urn:sandbox-agent:error:connection_id_missing" | "urn:sandbox-agent:error:connection_not_found" | "urn:sandbox-agent:error:cursor_in_the_future" | "urn:sandbox-agent:error:cursor_of_another_session" | "urn:sandbox-agent:error:cursor_of_another_stream" | "urn:sandbox-agent:error:cursor_too_old" | "urn:sandbox-agent:error:cursor_unreadable" | "urn:sandbox-agent:error:draining" | "urn:sandbox-agent:error:forbidden" | "urn:sandbox-agent:error:fenced" | "urn:sandbox-agent:error:foreign_host" | "urn:sandbox-agent:error:foreign_origin" | "urn:sandbox-agent:error:foreign_user" | "urn:sandbox-agent:error:handover_refused" | "urn:sandbox-agent:error:history_unreadable" | "urn:sandbox-agent:error:idempotency_key_reused" | "urn:sandbox-agent:error:internal" | "urn:sandbox-agent:error:method_not_allowed" | "urn:sandbox-agent:error:no_fleet" | "urn:sandbox-agent:error:no_node" | "urn:sandbox-agent:error:node_reachable" | "urn:sandbox-agent:error:node_unreachable" | "urn:sandbox-agent:error:not_acceptable" | "urn:sandbox-agent:error:not_found" | "urn:sandbox-agent:error:not_here" | "urn:sandbox-agent:error:not_initialized" | "urn:sandbox-agent:error:not_supported" | "urn:sandbox-agent:error:not_resumable" | "urn:sandbox-agent:error:not_offered" | "urn:sandbox-agent:error:prompt_over" | "urn:sandbox-agent:error:question_closed" | "urn:sandbox-agent:error:queue_full" | "urn:sandbox-agent:error:request_timeout" | "urn:sandbox-agent:error:search_off" | "urn:sandbox-agent:error:session_ended" | "urn:sandbox-agent:error:session_id" | "urn:sandbox-agent:error:session_exists" | "urn:sandbox-agent:error:session_live_elsewhere" | "urn:sandbox-agent:error:session_not_found" | "urn:sandbox-agent:error:shutting_down" | "urn:sandbox-agent:error:token_expired" | "urn:sandbox-agent:error:token_limit" | "urn:sandbox-agent:error:too_large" | "urn:sandbox-agent:error:too_many_connections" | "urn:sandbox-agent:error:too_many_requests" | "urn:sandbox-agent:error:too_many_sessions" | "urn:sandbox-agent:error:too_many_streams" | "urn:sandbox-agent:error:unauthorized" | "urn:sandbox-agent:error:unsupported_media_type" | "urn:sandbox-agent:error:websocket_version";
+        readonly ProblemType: "urn:sandbox-agent:error:all_kept" | "urn:sandbox-agent:error:agent_process" | "urn:sandbox-agent:error:agent_failed" | "urn:sandbox-agent:error:agent_not_found" | "urn:sandbox-agent:error:authentication_required" | "urn:sandbox-agent:error:bad_request" | "urn:sandbox-agent:error:busy" | "urn:sandbox-agent:error:configuration_invalid" | "urn:sandbox-agent:error:connection_id_missing" | "urn:sandbox-agent:error:connection_not_found" | "urn:sandbox-agent:error:cursor_in_the_future" | "urn:sandbox-agent:error:cursor_of_another_session" | "urn:sandbox-agent:error:cursor_of_another_stream" | "urn:sandbox-agent:error:cursor_too_old" | "urn:sandbox-agent:error:cursor_unreadable" | "urn:sandbox-agent:error:draining" | "urn:sandbox-agent:error:forbidden" | "urn:sandbox-agent:error:fenced" | "urn:sandbox-agent:error:foreign_host" | "urn:sandbox-agent:error:foreign_origin" | "urn:sandbox-agent:error:foreign_user" | "urn:sandbox-agent:error:handover_refused" | "urn:sandbox-agent:error:history_unreadable" | "urn:sandbox-agent:error:idempotency_key_reused" | "urn:sandbox-agent:error:internal" | "urn:sandbox-agent:error:invalid_request" | "urn:sandbox-agent:error:method_not_allowed" | "urn:sandbox-agent:error:no_fleet" | "urn:sandbox-agent:error:no_node" | "urn:sandbox-agent:error:node_reachable" | "urn:sandbox-agent:error:node_unreachable" | "urn:sandbox-agent:error:not_acceptable" | "urn:sandbox-agent:error:not_found" | "urn:sandbox-agent:error:not_here" | "urn:sandbox-agent:error:not_initialized" | "urn:sandbox-agent:error:not_supported" | "urn:sandbox-agent:error:not_resumable" | "urn:sandbox-agent:error:not_offered" | "urn:sandbox-agent:error:prompt_over" | "urn:sandbox-agent:error:question_closed" | "urn:sandbox-agent:error:queue_full" | "urn:sandbox-agent:error:request_timeout" | "urn:sandbox-agent:error:search_off" | "urn:sandbox-agent:error:session_ended" | "urn:sandbox-agent:error:session_id" | "urn:sandbox-agent:error:session_exists" | "urn:sandbox-agent:error:session_live_elsewhere" | "urn:sandbox-agent:error:session_not_found" | "urn:sandbox-agent:error:shutting_down" | "urn:sandbox-agent:error:token_expired" | "urn:sandbox-agent:error:token_limit" | "urn:sandbox-agent:error:too_large" | "urn:sandbox-agent:error:too_many_connections" | "urn:sandbox-agent:error:too_many_requests" | "urn:sandbox-agent:error:too_many_sessions" | "urn:sandbox-agent:error:too_many_streams" | "urn:sandbox-agent:error:unauthorized" | "urn:sandbox-agent:error:unsupported_media_type" | "urn:sandbox-agent:error:websocket_version";
         /** @description Where a prompt is. */
         readonly PromptAccepted: {
             /** @description Its turn, which has begun. */
@@ -2209,6 +2209,15 @@ export interface operations {
                     readonly "application/json": components["schemas"]["AgentList"];
                 };
             };
+            /** @description the query has a parameter that the operation does not have (`invalid_request`) */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
             /** @description no token, an unknown one, or one that has expired */
             readonly 401: {
                 headers: {
@@ -2257,6 +2266,15 @@ export interface operations {
                 };
                 content: {
                     readonly "application/json": components["schemas"]["AgentCheck"];
+                };
+            };
+            /** @description the query has a parameter that the operation does not have (`invalid_request`) */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
                 };
             };
             /** @description no token, an unknown one, or one that has expired */
@@ -2324,6 +2342,15 @@ export interface operations {
                     readonly "application/json": components["schemas"]["Code"];
                 };
             };
+            /** @description the query has a parameter that the operation does not have (`invalid_request`) */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
             /** @description no token, an unknown one, or one that has expired */
             readonly 401: {
                 headers: {
@@ -2378,6 +2405,15 @@ export interface operations {
                 };
                 content: {
                     readonly "application/json": components["schemas"]["HandingOver"];
+                };
+            };
+            /** @description the query has a parameter that the operation does not have (`invalid_request`) */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
                 };
             };
             /** @description no token, an unknown one, or one that has expired */
@@ -2454,6 +2490,15 @@ export interface operations {
                     readonly "application/json": components["schemas"]["Health"];
                 };
             };
+            /** @description the query has a parameter that the operation does not have (`invalid_request`) */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
         };
     };
     readonly importSession: {
@@ -2474,7 +2519,7 @@ export interface operations {
                     readonly "application/json": components["schemas"]["SessionInfo"];
                 };
             };
-            /** @description it is no export, or not one that may be taken over: which line, which member, and what would be right */
+            /** @description it is no export, or not one that may be taken over: which line, which member, and what would be right; or the query has a parameter that the operation does not have (`invalid_request`) */
             readonly 400: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -2557,6 +2602,15 @@ export interface operations {
                     readonly "application/json": components["schemas"]["Nodes"];
                 };
             };
+            /** @description the query has a parameter that the operation does not have (`invalid_request`) */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
             /** @description no token, an unknown one, or one that has expired */
             readonly 401: {
                 headers: {
@@ -2614,6 +2668,15 @@ export interface operations {
                 };
                 content: {
                     readonly "application/json": components["schemas"]["RemovedNode"];
+                };
+            };
+            /** @description the query has a parameter that the operation does not have (`invalid_request`) */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
                 };
             };
             /** @description no token, an unknown one, or one that has expired */
@@ -2691,6 +2754,15 @@ export interface operations {
                 };
                 content: {
                     readonly "application/json": components["schemas"]["Node"];
+                };
+            };
+            /** @description the query has a parameter that the operation does not have (`invalid_request`) */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
                 };
             };
             /** @description no token, an unknown one, or one that has expired */
@@ -2777,6 +2849,15 @@ export interface operations {
                 };
                 content: {
                     readonly "application/json": components["schemas"]["Node"];
+                };
+            };
+            /** @description the query has a parameter that the operation does not have (`invalid_request`) */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
                 };
             };
             /** @description no token, an unknown one, or one that has expired */
@@ -2869,7 +2950,7 @@ export interface operations {
                     readonly "application/json": components["schemas"]["Opened"];
                 };
             };
-            /** @description the body is not readable */
+            /** @description the body is not readable; or the query has a parameter that the operation does not have (`invalid_request`) */
             readonly 400: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -2951,7 +3032,7 @@ export interface operations {
                     readonly "application/json": components["schemas"]["Pruned"];
                 };
             };
-            /** @description the body is not as described */
+            /** @description the body is not as described; or the query has a parameter that the operation does not have (`invalid_request`) */
             readonly 400: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -3034,6 +3115,15 @@ export interface operations {
                     readonly "application/json": components["schemas"]["Ready"];
                 };
             };
+            /** @description the query has a parameter that the operation does not have (`invalid_request`) */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
             /** @description they cannot, and why */
             readonly 503: {
                 headers: {
@@ -3061,6 +3151,15 @@ export interface operations {
                 };
                 content: {
                     readonly "application/json": components["schemas"]["Reloaded"];
+                };
+            };
+            /** @description the query has a parameter that the operation does not have (`invalid_request`) */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
                 };
             };
             /** @description no token, an unknown one, or one that has expired */
@@ -3144,7 +3243,7 @@ export interface operations {
                     readonly "application/json": components["schemas"]["SearchPage"];
                 };
             };
-            /** @description a value of the query is not readable */
+            /** @description a value of the query is not readable; or the query has a parameter that the operation does not have (`invalid_request`) */
             readonly 400: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -3226,7 +3325,7 @@ export interface operations {
                     readonly "application/json": components["schemas"]["SessionsPage"];
                 };
             };
-            /** @description a value of the query is not readable */
+            /** @description a value of the query is not readable; or the query has a parameter that the operation does not have (`invalid_request`) */
             readonly 400: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -3315,7 +3414,7 @@ export interface operations {
                     readonly "application/json": components["schemas"]["SessionInfo"];
                 };
             };
-            /** @description a member or the key is not as described, there is no such agent or directory, or the agent does not take such content; nothing is created */
+            /** @description a member or the key is not as described, there is no such agent or directory, or the agent does not take such content; nothing is created; or the query has a parameter that the operation does not have (`invalid_request`) */
             readonly 400: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -3428,6 +3527,15 @@ export interface operations {
                     readonly "application/json": components["schemas"]["SessionInfo"];
                 };
             };
+            /** @description the query has a parameter that the operation does not have (`invalid_request`) */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
             /** @description no token, an unknown one, or one that has expired */
             readonly 401: {
                 headers: {
@@ -3475,6 +3583,15 @@ export interface operations {
                     readonly [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description the query has a parameter that the operation does not have (`invalid_request`) */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
             };
             /** @description no token, an unknown one, or one that has expired */
             readonly 401: {
@@ -3564,7 +3681,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description the body is not as described */
+            /** @description the body is not as described; or the query has a parameter that the operation does not have (`invalid_request`) */
             readonly 400: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -3673,7 +3790,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description the body is not as described */
+            /** @description the body is not as described; or the query has a parameter that the operation does not have (`invalid_request`) */
             readonly 400: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -3765,6 +3882,15 @@ export interface operations {
                     readonly [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description the query has a parameter that the operation does not have (`invalid_request`) */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
             };
             /** @description no token, an unknown one, or one that has expired */
             readonly 401: {
@@ -3859,7 +3985,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description a value of the query is not readable */
+            /** @description a value of the query is not readable; or the query has a parameter that the operation does not have (`invalid_request`) */
             readonly 400: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -3920,6 +4046,8 @@ export interface operations {
             readonly query?: {
                 /** @description `jsonl`, which can be imported, or `markdown`, for people. Default `jsonl`. */
                 readonly format?: "jsonl" | "markdown";
+                /** @description Of `markdown`: also what tool calls changed, and what they and terminals wrote. Default false. */
+                readonly details?: boolean;
             };
             readonly header?: never;
             readonly path: {
@@ -3940,7 +4068,7 @@ export interface operations {
                     readonly "text/markdown": string;
                 };
             };
-            /** @description a value of the query is not readable */
+            /** @description a value of the query is not readable; or the query has a parameter that the operation does not have (`invalid_request`) */
             readonly 400: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -4018,7 +4146,7 @@ export interface operations {
                     readonly "application/json": components["schemas"]["SessionInfo"];
                 };
             };
-            /** @description a member is not as described, or the directory is not there */
+            /** @description a member is not as described, or the directory is not there; or the query has a parameter that the operation does not have (`invalid_request`) */
             readonly 400: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -4144,7 +4272,7 @@ export interface operations {
                     readonly "application/json": components["schemas"]["PromptAccepted"];
                 };
             };
-            /** @description the body or the key is not as described, or the agent does not take such content */
+            /** @description the body or the key is not as described, or the agent does not take such content; or the query has a parameter that the operation does not have (`invalid_request`) */
             readonly 400: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -4267,7 +4395,7 @@ export interface operations {
                     readonly "application/json": components["schemas"]["SessionInfo"];
                 };
             };
-            /** @description a member is not as described, or the directory is not there */
+            /** @description a member is not as described, or the directory is not there; or the query has a parameter that the operation does not have (`invalid_request`) */
             readonly 400: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -4378,6 +4506,15 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description the query has a parameter that the operation does not have (`invalid_request`) */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
             /** @description no token, an unknown one, or one that has expired */
             readonly 401: {
                 headers: {
@@ -4452,6 +4589,15 @@ export interface operations {
                     readonly "application/json": components["schemas"]["Stats"];
                 };
             };
+            /** @description the query has a parameter that the operation does not have (`invalid_request`) */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
             /** @description no token, an unknown one, or one that has expired */
             readonly 401: {
                 headers: {
@@ -4499,6 +4645,15 @@ export interface operations {
                     readonly "application/json": components["schemas"]["KnownTokens"];
                 };
             };
+            /** @description the query has a parameter that the operation does not have (`invalid_request`) */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
             /** @description no token, an unknown one, or one that has expired */
             readonly 401: {
                 headers: {
@@ -4544,6 +4699,15 @@ export interface operations {
                 };
                 content: {
                     readonly "application/json": components["schemas"]["Whoami"];
+                };
+            };
+            /** @description the query has a parameter that the operation does not have (`invalid_request`) */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
                 };
             };
             /** @description no token, an unknown one, or one that has expired */

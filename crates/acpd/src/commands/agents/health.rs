@@ -72,7 +72,7 @@ fn show(listed: &str, json: bool, running: Running) -> Result<(), Failure> {
     if json {
         return print_json(listed).map(drop);
     }
-    let listed: Listed = serde_json::from_str(listed)?;
+    let listed: Listed = acpd_wire::read(listed.as_bytes())?;
     let width = window().map(|(columns, _)| columns);
     print(&lines(&listed, running, width, Paint::new(screen_of_stdout().colour)).join("\n")).map(drop)
 }

@@ -85,7 +85,7 @@ impl Place {
     pub(super) async fn live_sessions(&self, name: &AgentName) -> Result<Vec<String>, Failure> {
         let filter =
             SessionFilter { agent: Some(name.to_string()), ended: Some(false), ..SessionFilter::default() };
-        let (sessions, _) = Stored::open(&self.config)?.sessions(filter, SESSIONS, false).await?;
+        let (sessions, _) = Stored::open(&self.config).await?.sessions(filter, SESSIONS, false).await?;
         Ok(sessions.into_iter().map(|session| session.session_id).collect())
     }
 

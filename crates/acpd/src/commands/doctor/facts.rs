@@ -1,6 +1,7 @@
 //! What is there: files, limits and units, looked at and not judged.
 
 use super::judge::{Below, Place, Program, State, Unit};
+use crate::state_files::{DIRECTORIES, files};
 use acpd_supervisor::Containment;
 use rustix::fs::{Access, access, statfs, statvfs};
 use rustix::io::Errno;
@@ -39,17 +40,12 @@ pub(super) fn program(command: &str, path: Option<&OsStr>) -> Program {
     places.into_iter().find(|file| file.is_file()).map_or(Program::Missing, Program::NotExecutable)
 }
 
-/// What a daemon opens or makes files in, where it is there.
-const DIRECTORIES: [&str; 2] = ["hosts", "keepers"];
-const FILES: [&str; 6] =
-    ["acpd.db", "acpd.db-wal", "acpd.db-shm", "acpd.db-open", "acpd.reserve", "daemon.lock"];
-
-/// What of it cannot be used. Nothing is opened.
+/// What a daemon opens or makes files in, where it is there, and what of it cannot be used. Nothing is opened.
 fn below(dir: &Path) -> Vec<Below> {
     let directories =
-        DIRECTORIES.map(|name| (name, true, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK));
-    let files = FILES.map(|name| (name, false, Access::READ_OK | Access::WRITE_OK));
-    let wrong = |(name, is_directory, needed): (&str, bool, Access)| {
+        DIRECTORIES.map(|name| (name.to_owned(), true, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK));
+    let files = files().map(|name| (name, false, Access::READ_OK | Access::WRITE_OK));
+    let wrong = |(name, is_directory, needed): (String, bool, Access)| {
         let path = dir.join(name);
         let found = path.metadata().ok()?;
         let why = match found.is_dir() == is_directory {

@@ -8,7 +8,8 @@ use crate::checks::{Check, finding, fine};
 use crate::clean::line;
 use crate::commands::shown;
 use crate::daemon::Nodes;
-use acpd_eventlog::OpenError;
+use crate::view::byte_count;
+use acpd_eventlog::{Examined, OpenError};
 use acpd_host::{AgentCheck, chain};
 use acpd_supervisor::Containment;
 pub(super) use fleet::fleet;
@@ -137,13 +138,48 @@ pub(super) fn containment(found: Containment) -> Check {
     }
 }
 
-pub(super) fn database(examined: Result<bool, OpenError>) -> Check {
-    const ABOUT: &str = "database";
-    match examined {
-        Ok(true) => fine(ABOUT, "a quick check finds it whole"),
-        Ok(false) => fine(ABOUT, "made at the first use"),
-        Err(error) => unusable(ABOUT, &error),
+/// The log, and what lies beside it.
+pub(super) fn log(examined: Result<Option<Examined>, OpenError>) -> Vec<Check> {
+    const ABOUT: &str = "log";
+    let found = match examined {
+        Ok(Some(found)) => found,
+        Ok(None) => return vec![fine(ABOUT, "made at the first use")],
+        Err(OpenError::Unmigrated { path: file }) => {
+            let says = format!(
+                "sessions are in {}, of an earlier acpd: the next start moves them to files",
+                path(&file)
+            );
+            return vec![fine(ABOUT, says)];
+        }
+        Err(error) => return vec![unusable(ABOUT, &error)],
+    };
+    let damaged = found.damaged.iter().map(|(directory, error)| {
+        finding(
+            ABOUT,
+            format!("{}: {}", path(directory), chain(error)),
+            "restore that directory from a backup; the events before the damage can be read as they are",
+        )
+    });
+    let beside = [
+        (&found.index, "restart the daemon, which sets it aside and makes another from the sessions"),
+        (&found.notes, "stop the daemon and move it away: what hooks are still to be told is lost"),
+    ];
+    let beside = beside.into_iter().filter_map(|(error, remedy)| match error.as_ref()? {
+        OpenError::Damaged { path: file, detail } => {
+            Some(finding(ABOUT, format!("{} is damaged ({detail}); no session is", path(file)), remedy))
+        }
+        error => Some(unusable(ABOUT, error)),
+    });
+    let mut checks: Vec<Check> = damaged.chain(beside).collect();
+    if checks.is_empty() {
+        let sessions = match found.sessions {
+            1 => "1 session".to_owned(),
+            many => format!("{many} sessions"),
+        };
+        let bytes = byte_count(found.bytes);
+        checks.push(fine(ABOUT, format!("a quick check finds it whole: {sessions} in files, {bytes}")));
     }
+    checks
 }
 
 /// A log that cannot be used.

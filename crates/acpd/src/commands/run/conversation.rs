@@ -13,6 +13,7 @@ use super::own_turn::OwnTurn;
 use super::questions::Questions;
 use super::show::{Lines, Show};
 use super::target::Target;
+use super::unanswered::Unanswered;
 use crate::client::{Client, Incoming};
 use crate::exit::Failure;
 use crate::signals::StopSignals;
@@ -29,6 +30,8 @@ pub(super) struct Conversation {
     pub(super) home: Home,
     pub(super) show: Show,
     pub(super) questions: Questions,
+    /// Answers that are told once the log has them.
+    pub(super) unanswered: Unanswered,
     pub(super) agent: Option<String>,
     pub(super) words: Words,
     pub(super) session: Option<String>,
@@ -82,6 +85,7 @@ impl Conversation {
             home,
             show,
             questions,
+            unanswered: Unanswered::default(),
             agent,
             words,
             session: None,

@@ -33,7 +33,8 @@ impl Conversation {
         }
         let Some(session) = &self.session else { return Ok(()) };
         // What cannot be looked at any more is not told.
-        let ended = self.home.look(session).await.and_then(|session| session.termination_info);
+        let ended =
+            self.home.look(session).await.and_then(|session| session.termination_info.read::<Value>());
         self.report_leftovers(ended.as_ref())
     }
 

@@ -26,6 +26,7 @@ impl Conversation {
             };
         };
         let shown = short_id(&session);
+        let mut trouble = None;
         let reach = match &self.home {
             Home::Daemon { reach, .. } => reach.clone(),
             Home::Here(_) => String::new(),
@@ -52,10 +53,20 @@ impl Conversation {
                 None if self.client.is_connected() => {
                     self.say(&format!("session {shown} is being closed"))?;
                 }
-                None => self.say(&format!(
-                    "session {shown} is not closed, since the daemon was lost; once it is back, `acpd sessions \
-                     terminate {shown}{reach}` ends it"
-                ))?,
+                None => {
+                    let away = self.client.away().map(str::to_owned);
+                    let why = match away {
+                        Some(why) => why,
+                        None => {
+                            trouble = self.client_trouble().await;
+                            trouble.clone().unwrap_or_else(|| "the daemon was lost".to_owned())
+                        }
+                    };
+                    self.say(&format!(
+                        "session {shown} could not be closed: {why}; once the daemon is back, `acpd sessions \
+                         terminate {shown}{reach}` ends it"
+                    ))?;
+                }
             }
         } else if self.ended {
             self.announce(&format!(
@@ -63,7 +74,10 @@ impl Conversation {
             ))?;
         }
         self.client.hang_up();
-        let trouble = self.client_trouble().await;
+        let trouble = match trouble {
+            None => self.client_trouble().await,
+            told => told,
+        };
         let taken = !self.turn.is_to_come();
         match (&trouble, &self.outcome) {
             // The person left.
@@ -136,7 +150,9 @@ impl Conversation {
             // It would be told to no reader.
             false => None,
             // A daemon that does not answer has said what matters.
-            true => self.home.look(session).await.and_then(|session| session.termination_info),
+            true => {
+                self.home.look(session).await.and_then(|session| session.termination_info.read::<Value>())
+            }
         };
         self.report_leftovers(ended.as_ref())?;
         Ok(spoken_end(ended.as_ref(), self.words.name))
@@ -163,7 +179,7 @@ impl Conversation {
 
 /// Whether the end of a session that is told is that of this one.
 fn is_of(params: &[u8], session: &str) -> bool {
-    serde_json::from_slice::<Value>(params).is_ok_and(|params| params["session_id"] == session)
+    acpd_wire::value(params)["session_id"] == session
 }
 
 /// How a session ended that was asked to close, by its record: another may have ended it before.

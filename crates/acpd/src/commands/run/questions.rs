@@ -5,6 +5,7 @@
 
 use super::conversation::Conversation;
 use super::show::Show;
+use super::unanswered::Outcome;
 use crate::clean;
 use crate::cli::RunFormat;
 use crate::exit::Failure;
@@ -18,6 +19,9 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::io::IsTerminal;
+
+/// The words for a question that the agent has withdrawn.
+const TAKEN_BACK: &str = "taken back: the agent does not wait for an answer any more";
 
 /// The agent's open questions. The host bounds how many there are.
 pub(super) struct Questions {
@@ -83,7 +87,7 @@ impl Conversation {
         params: &[u8],
     ) -> Result<(), Failure> {
         if method == method::ELICITATION {
-            let params: Value = serde_json::from_slice(params).unwrap_or_default();
+            let params = acpd_wire::value(params);
             self.client.answer(&id, &json!({"action": "decline"})).await;
             return self.say(&declined(&params));
         }
@@ -106,6 +110,27 @@ impl Conversation {
             1 => self.ask().await,
             _ => Ok(()),
         }
+    }
+
+    /// A question without a person to ask has its answer in the log.
+    pub(super) fn tell_unanswered(&mut self, outcome: Outcome) -> Result<(), Failure> {
+        match outcome {
+            Outcome::Declined(params) => self.say(&declined(&params)),
+            Outcome::Refused(question) => self.tell_refused(&question),
+            // A person who was asked is told in place of the question.
+            Outcome::TakenBack if self.questions.unattended.is_some() => self.say(TAKEN_BACK),
+            Outcome::TakenBack => Ok(()),
+        }
+    }
+
+    fn tell_refused(&mut self, question: &Question) -> Result<(), Failure> {
+        self.refused = true;
+        let why = self.questions.unattended.as_deref().unwrap_or_default();
+        match &mut self.show {
+            Show::Text(view) => view.not_asked(question, question.rejection(), why)?,
+            Show::Quiet(_) | Show::Json(_) => remark(&not_asked(question, question.rejection(), why)),
+        }
+        Ok(())
     }
 
     /// The person at the terminal did something. True when that was to cancel the turn.
@@ -171,7 +196,7 @@ impl Conversation {
             return Ok(());
         }
         if let Some(view) = self.show.view() {
-            view.take_back("taken back: the agent does not wait for an answer any more")?;
+            view.take_back(TAKEN_BACK)?;
         }
         self.ask().await
     }
@@ -232,23 +257,18 @@ impl Conversation {
         self.refuse_all().await
     }
 
-    /// PE-4: without a person questions are refused in the agent's own words.
+    /// PE-4: without a person questions are refused in the agent's own words. That is told when it counts.
     async fn refuse_all(&mut self) -> Result<(), Failure> {
-        let why = self.questions.unattended.clone().unwrap_or_default();
+        let mut told = Ok(());
         for (id, question) in std::mem::take(&mut self.questions.open) {
-            let choice = question.rejection();
-            let told = match &mut self.show {
-                Show::Text(view) => view.not_asked(&question, choice, &why),
-                Show::Quiet(_) | Show::Json(_) => {
-                    remark(&not_asked(&question, choice, &why));
-                    Ok(())
-                }
-            };
-            self.refused = true;
-            self.client.answer(&id, &choice.map_or_else(cancelled, selected)).await;
-            told?;
+            self.client.answer(&id, &question.rejection().map_or_else(cancelled, selected)).await;
+            match self.feed.is_some() {
+                true => self.unanswered.refuses(question),
+                // No log says more.
+                false => told = told.and(self.tell_refused(&question)),
+            }
         }
-        Ok(())
+        told
     }
 }
 

@@ -3,7 +3,7 @@
 use super::lines::{Events, Line, update_of};
 use crate::cli::RunFormat;
 use crate::daemon::Event;
-use crate::streams::{Blocking, stderr, stdout};
+use crate::streams::{Blocking, stderr_beside, stdout};
 use crate::view::{Screen, View};
 use std::io::{self, Stdout, Write};
 use std::path::Path;
@@ -30,7 +30,7 @@ impl Show {
         let view =
             |err: Box<dyn Write>, screen| Box::new(View::new(stdout(), err, screen, Some(cwd.to_owned())));
         match format {
-            RunFormat::Text => Self::Text(view(Box::new(stderr()), screen)),
+            RunFormat::Text => Self::Text(view(Box::new(stderr_beside()), screen)),
             RunFormat::Quiet => {
                 let plain = Screen { terminal: false, colour: false, shared: false };
                 Self::Quiet(view(Box::new(io::sink()), plain))
@@ -69,7 +69,7 @@ impl Show {
                 Some(update) => view.update(update.get()),
                 None => Ok(()),
             },
-            "terminal" => view.terminal(&serde_json::from_str(&event.json).unwrap_or_default()),
+            "terminal" => view.terminal(&acpd_wire::value(event.json.as_bytes())),
             _ => Ok(()),
         }
     }

@@ -3,6 +3,7 @@
 use super::conversation::Conversation;
 use super::home::Home;
 use super::talking::Phase;
+use crate::config::Wait;
 use crate::exit::Failure;
 use crate::signals::StopSignal;
 use crate::verdict::{Stop, Turn, verdict};
@@ -66,8 +67,8 @@ impl Conversation {
     }
 
     fn time_is_up(&self) -> String {
-        let limit = self.words.limit.unwrap_or_default();
-        format!("the time is up (--timeout {limit:?})")
+        let limit = self.words.limit.map_or(Wait::Never, Wait::After);
+        format!("the time is up (--timeout {limit})")
     }
 
     /// What is said of an end, behind why it was stopped.

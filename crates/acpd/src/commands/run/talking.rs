@@ -122,6 +122,12 @@ impl Conversation {
                 let asked = self.request(Phase::New, method::SESSION_NEW, &params, signals).await?;
                 let Some(created) = asked else { return Ok(false) };
                 self.session = created["sessionId"].as_str().map(str::to_owned);
+                if self.session.is_none() {
+                    // It cannot be closed from here.
+                    let text = "the answer to session/new does not say which session was created; `acpd sessions list` has it";
+                    self.outcome = Some(Err(Failure::Failed(text.to_owned())));
+                    return Ok(false);
+                }
                 (created, 0)
             }
             Some(session) => {
@@ -353,9 +359,13 @@ impl Conversation {
         if was_to_come && !self.turn.is_to_come() {
             self.begun = Instant::now();
         }
-        match is_shown {
-            true => self.show.event(&event).map_err(Failure::from),
-            false => Ok(()),
+        if !is_shown {
+            return Ok(());
+        }
+        self.show.event(&event)?;
+        match self.unanswered.take(&event, self.words.name) {
+            Some(outcome) => self.tell_unanswered(outcome),
+            None => Ok(()),
         }
     }
 

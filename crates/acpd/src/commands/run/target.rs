@@ -8,6 +8,7 @@ use crate::commands::{shown, working_directory};
 use crate::daemon::{Session, SessionFilter};
 use crate::exit::Failure;
 use crate::view::short_id;
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// What the flags say.
@@ -134,12 +135,13 @@ async fn last(home: &Home, agent: Option<&str>, cwd: &Path) -> Result<Session, F
 
 /// One that was terminated is over for good.
 fn is_open(session: &Session) -> bool {
-    session.end_reason() != Some("terminated")
+    session.end_reason().as_deref() != Some("terminated")
 }
 
 /// One that ended before its first turn has nothing to go on with.
 fn goes_on(session: &Session) -> bool {
-    let died_in_turn = session.termination_info.as_ref().is_some_and(|info| info["turnActive"] == true);
+    let end: Option<Value> = session.termination_info.read();
+    let died_in_turn = end.is_some_and(|info| info["turnActive"] == true);
     let was_prompted = !session.ended || session.last_turn.is_some() || died_in_turn;
     was_prompted && is_open(session)
 }

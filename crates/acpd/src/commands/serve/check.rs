@@ -11,6 +11,7 @@ use crate::commands::doctor::judge::{configuration, hindrances, mistake, unusabl
 use crate::config::{Config, Sources};
 use crate::exit::{Code, Failure};
 use crate::fleet;
+use crate::signals::held_signals;
 use crate::streams::{print, print_json};
 use acpd_eventlog::{Format, OpenError};
 use acpd_gateway::tls_config;
@@ -28,6 +29,9 @@ pub(super) struct Checked {
     pub(super) ok: bool,
     pub(super) version: String,
     pub(super) keeper_protocols: Vec<u32>,
+    /// The signals that it acts on though they came before it was there. An older one says nothing of them, and has no handlers then.
+    #[serde(default)]
+    pub(super) held_signals: Vec<String>,
     pub(super) checks: Vec<Check>,
 }
 
@@ -35,7 +39,8 @@ pub(super) fn check(args: &Serve) -> Result<(), Failure> {
     let checks = look(args);
     let ok = checks.iter().all(|check| check.ok);
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    let checked = Checked { ok, version, keeper_protocols: keeper_versions().collect(), checks };
+    let (keeper_protocols, held_signals) = (keeper_versions().collect(), held_signals());
+    let checked = Checked { ok, version, keeper_protocols, held_signals, checks };
     match args.json {
         true => print_json(&serde_json::to_string(&checked)?)?,
         false => print(&told(&checked))?,
@@ -141,7 +146,8 @@ mod tests {
     fn what_was_found_is_read_again() {
         let keep = Duration::from_secs(1);
         let checks = vec![keepers(keep, 1..=2), finding("tls", "none", "make one")];
-        let checked = Checked { ok: false, version: "1".to_owned(), keeper_protocols: vec![1, 2], checks };
+        let (version, keeper_protocols, held_signals) = ("1".to_owned(), vec![1, 2], held_signals());
+        let checked = Checked { ok: false, version, keeper_protocols, held_signals, checks };
         assert_eq!(
             told(&checked),
             "ok  keepers: agents are taken over by protocol 1 or 2\n!!  tls: none\n    -> make one\nacpd 1 does not \
@@ -150,6 +156,10 @@ mod tests {
         let json = serde_json::to_string(&checked).expect("JSON");
         let read: Checked = serde_json::from_str(&json).expect("it is read");
         assert_eq!((read.checks, read.keeper_protocols), (checked.checks, vec![1, 2]));
+        assert_eq!(read.held_signals, ["SIGHUP", "SIGINT", "SIGTERM", "SIGUSR2"]);
+        let older = json.replace(r#""heldSignals":["SIGHUP","SIGINT","SIGTERM","SIGUSR2"],"#, "");
+        let older: Checked = serde_json::from_str(&older).expect("it is read");
+        assert!(older.held_signals.is_empty());
         assert!(keepers(Duration::ZERO, 1..=2).says.contains("end with their daemon"));
     }
 }

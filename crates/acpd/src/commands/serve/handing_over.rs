@@ -39,20 +39,28 @@ enum AskError {
     Unreadable(String),
 }
 
-/// Asks the program of this image whether it can go on here, on these addresses and with the agents that are left to it: its
-/// version, or why not.
+/// The image that takes the place of this one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NextImage {
+    pub(super) version: String,
+    /// The signals that it acts on though they come before it does.
+    pub(super) held_signals: Vec<String>,
+}
+
+/// Asks the program of this image whether it can go on here, on these addresses and with the agents that are left to it: what it
+/// is, or why not.
 pub(super) async fn ask(
     local: &LocalHost,
     image: &Image,
     addresses: &[SocketAddr],
-) -> Result<String, String> {
+) -> Result<NextImage, String> {
     let asked = tokio::time::timeout(ANSWER, run(local.supervisor(), image, addresses)).await;
     let checked = asked.unwrap_or(Err(AskError::Slow)).map_err(|error| {
         format!("{} cannot be asked whether it can start: {}", image.program.display(), chain(&error))
     })?;
     let own: Vec<u32> = keeper_versions().filter(|_| local.host.leaves_agents()).collect();
     judge(&checked, &own)?;
-    Ok(line(&checked.version, 40))
+    Ok(NextImage { version: line(&checked.version, 40), held_signals: checked.held_signals })
 }
 
 async fn run(supervisor: &Supervisor, image: &Image, addresses: &[SocketAddr]) -> Result<Checked, AskError> {
@@ -126,6 +134,7 @@ mod tests {
             ok,
             version: "2\u{1b}".to_owned(),
             keeper_protocols: keeper_protocols.to_vec(),
+            held_signals: vec![],
             checks,
         };
         let refusing = || vec![fine("log", "x"), finding("configuration", "c.toml:3:1: unknown", "mend it")];

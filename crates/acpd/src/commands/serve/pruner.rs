@@ -1,8 +1,11 @@
-//! Removes ended sessions by `keep_for` and `keep_bytes` in `[storage]`: at the start, each hour, and when they change.
+//! Removes ended sessions by `keep_for` and `keep_bytes` in `[storage]`: at the start, each hour, and when they change; and, once it is old,
+//! the database that was migrated.
 //!
 //! Its task belongs to the host's scope and ends with it. What it removes is in the log, and counted. Not here: which those are.
 
+use crate::migrating::remove_old;
 use acpd_host::{Host, Keep, chain};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -15,9 +18,10 @@ const CLIENT: &str = "daemon";
 pub(super) struct Pruner(watch::Sender<Keep>);
 
 impl Pruner {
-    pub(super) fn begin(host: &Host, keep: Keep) -> Self {
+    pub(super) fn begin(host: &Host, state_dir: &Path, keep: Keep) -> Self {
         let (sender, keep) = watch::channel(keep);
-        let (stop, pruning) = (host.scope().token().child_token(), run(host.clone(), keep));
+        let pruning = run(host.clone(), state_dir.to_owned(), keep);
+        let stop = host.scope().token().child_token();
         host.scope().spawn("pruner", async move {
             let _stopped = stop.run_until_cancelled(pruning).await;
         });
@@ -30,8 +34,9 @@ impl Pruner {
     }
 }
 
-async fn run(host: Host, mut keep: watch::Receiver<Keep>) {
+async fn run(host: Host, state_dir: PathBuf, mut keep: watch::Receiver<Keep>) {
     loop {
+        remove_old(state_dir.clone()).await;
         let current = *keep.borrow_and_update();
         if !current.is_all()
             && let Err(error) = host.prune(current, CLIENT).await

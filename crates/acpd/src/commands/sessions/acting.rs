@@ -47,7 +47,7 @@ pub(super) async fn act(args: Several, deed: Deed) -> Result<(), Failure> {
 /// Ends or removes a session of a state directory that no daemon serves. Where its agent waits for the next daemon, it is
 /// stopped through its keeper; where it has ended meanwhile, that is recorded.
 async fn end_here(config: &Config, id: &str, end: End, as_json: bool) -> Result<(), Failure> {
-    let stored = Stored::open(config)?;
+    let stored = Stored::open(config).await?;
     let session = stored.session(id).await;
     stored.close().await;
     let session = session?;

@@ -94,7 +94,7 @@ struct Snapshot {
 }
 
 fn snapshot(session: &Session) -> Snapshot {
-    let whole = session.raw.as_deref().and_then(|raw| serde_json::from_str(raw.get()).ok());
+    let whole = session.raw.as_deref().and_then(|raw| acpd_wire::read(raw.get().as_bytes()).ok());
     whole.map(|whole: Whole| whole.snapshot).unwrap_or_default()
 }
 

@@ -16,7 +16,7 @@ pub(super) async fn events(args: Events) -> Result<(), Failure> {
     let daemon = match look_for(args.one.which).await? {
         Looked::Found(daemon) => daemon,
         Looked::Unserved(config) => {
-            let stored = Stored::open(&config)?;
+            let stored = Stored::open(&config).await?;
             let printed = printer.print_stored(&stored, &args.one.id, args.after, args.follow).await;
             stored.close().await;
             return printed;

@@ -16,7 +16,7 @@ impl Place {
     pub(super) async fn find(which: Which) -> Result<Self, Failure> {
         Ok(match look_for(which).await? {
             Looked::Found(daemon) => Self::Daemon(daemon),
-            Looked::Unserved(config) => Self::Stored(Stored::open(&config)?),
+            Looked::Unserved(config) => Self::Stored(Stored::open(&config).await?),
         })
     }
 

@@ -39,7 +39,7 @@ async fn prune_here(config: &Config, given: Keep, dry_run: bool) -> Result<Vec<P
     if keep.is_all() {
         return Err(Failure::Usage(ALL_KEPT.to_owned()));
     }
-    let stored = Stored::open(config)?;
+    let stored = Stored::open(config).await?;
     let chosen = stored.prunable(keep).await;
     let has_ends = stored.has_ends().await;
     stored.close().await;

@@ -21,7 +21,7 @@ pub(super) async fn search(args: Search) -> Result<(), Failure> {
         }
         Looked::Unserved(config) => {
             Stored::check_search(&config)?;
-            let stored = Stored::open(&config)?;
+            let stored = Stored::open(&config).await?;
             let found = stored.search(words, args.limit).await;
             stored.close().await;
             (found?, "`acpd serve` does so, and `acpd run` while it runs")

@@ -25,11 +25,13 @@ use std::io;
 use std::path::Path;
 
 pub(super) async fn export(args: Export) -> Result<(), Failure> {
+    let form = if args.details { args.format.with_details() } else { Some(args.format) };
+    let form = form.ok_or_else(|| Failure::Usage("--details is of --format markdown only".to_owned()))?;
     let place = Place::find(args.which).await?;
     let mut output = Output::open(args.output)?;
     let mut progress = Progress::new("exported", !output.is_terminal());
     let exported = each(&args.ids, async |id| {
-        let exported = export_one(&place, id, args.format, &mut output, &mut progress).await;
+        let exported = export_one(&place, id, form, &mut output, &mut progress).await;
         // The next begins where this one did.
         exported.or_else(|failure| output.back().and(Err(failure)))
     });

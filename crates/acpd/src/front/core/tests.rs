@@ -282,6 +282,26 @@ fn what_is_not_initialized_is_asked_again() {
     assert!(!stage.0.can_go_on() && stage.0.is_idle());
 }
 
+// FR-5, IN-1: what comes before initialize is answered as without a daemon, which would close the link over it
+#[test]
+fn what_comes_before_initialize_is_answered() {
+    let mut stage = Stage(FrontCore::new("a secret of a client".to_owned(), "f".to_owned()));
+    let mut answer = |line: &str| {
+        let mut out = Out::default();
+        stage.0.client_said(Bytes::copy_from_slice(line.as_bytes()), || "k".to_owned(), &mut out);
+        assert!(out.to_daemon.is_empty(), "{line}");
+        let answer = out.to_client.first().map(|line| serde_json::from_slice::<Value>(line).expect("JSON"));
+        answer.map(|answer| (answer["id"].clone(), answer["error"]["code"].clone()))
+    };
+    assert_eq!(answer("garbage"), Some((Value::Null, json!(-32700))));
+    assert_eq!(answer(r#"{"id":7,"method":"session/new"}"#), Some((json!(7), json!(-32600))));
+    assert_eq!(answer(r#"{"jsonrpc":"2.0","method":"session/cancel"}"#), None);
+    stage.client(request(&json!("i"), "initialize", &json!({"protocolVersion": 1})));
+    let mut out = Out::default();
+    stage.0.client_said(Bytes::from_static(b"garbage"), || "k".to_owned(), &mut out);
+    assert_eq!((out.to_daemon.len(), out.to_client.len()), (1, 0), "from then on the daemon judges");
+}
+
 // FR-8: a client that keeps cursors itself sees what it has asked for
 #[test]
 fn what_the_client_wants_to_know_is_left() {

@@ -64,7 +64,8 @@ impl Job {
         // The client learns the session's id from it, so it cannot read the session's stream before.
         let answer = self.first_answer(history_until, result);
         let live = Some(new.session);
-        Ok((session, Attachment { live, cursor, history_until, goes_on: false, own_turn: false, answer }))
+        let (goes_on, skip_until, own_turn) = (false, 0, false);
+        Ok((session, Attachment { live, cursor, history_until, goes_on, skip_until, own_turn, answer }))
     }
 
     /// The answer from which the client learns the session's id.
@@ -111,7 +112,8 @@ impl Job {
         let cursor = self.host.cursor(&session, 0).await?;
         let answer = self.first_answer(0, result).asking(attached.open);
         let (live, own_turn) = (Some(live), false);
-        Ok((session, Attachment { live, cursor, history_until: 0, goes_on: false, own_turn, answer }))
+        let (history_until, goes_on, skip_until) = (0, false, 0);
+        Ok((session, Attachment { live, cursor, history_until, goes_on, skip_until, own_turn, answer }))
     }
 }
 

@@ -11,6 +11,10 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+/// Events that are read again for what a client was shown of terminals before it went away: about eight minutes of a command
+/// that writes without a pause. A call that was told longer ago stays as it is.
+const LOOKED_BACK: u64 = 10_000;
+
 impl Job {
     /// `replay`: the client sees the history, which can be read though the session cannot go on (SE-6). Without a place
     /// the client only watches.
@@ -102,8 +106,9 @@ impl Job {
         let answer = self.join_answer(until, &result).asking(attached.open);
         let (position, goes_on) = from.position(until)?;
         let own_turn = own_turn && from != From::Beginning;
-        let cursor = self.host.cursor(session, position).await?;
-        Ok(Attachment { live: Some(live), cursor, history_until: until, goes_on, own_turn, answer })
+        let cursor = self.host.cursor(session, self.read_behind(position, goes_on)).await?;
+        let (live, skip_until) = (Some(live), position);
+        Ok(Attachment { live, cursor, history_until: until, goes_on, skip_until, own_turn, answer })
     }
 
     /// The history of a session that cannot go on, and its answer, which says why.
@@ -124,9 +129,19 @@ impl Job {
         let result = JoinResult { state: LifecycleState::default(), meta: OwnMeta { own } };
         let until = summary.history.event_count;
         let (position, goes_on) = from.position(until)?;
-        let cursor = self.host.cursor(session, position).await?;
+        let cursor = self.host.cursor(session, self.read_behind(position, goes_on)).await?;
         let answer = self.join_answer(until, &result);
-        Ok(Attachment { live: None, cursor, history_until: until, goes_on, own_turn: false, answer })
+        let (live, skip_until, own_turn) = (None, position, false);
+        Ok(Attachment { live, cursor, history_until: until, goes_on, skip_until, own_turn, answer })
+    }
+
+    /// The event behind which is read what is shown behind `position`. A client that knows no terminals and goes on was
+    /// shown calls that the end of their command shows again.
+    fn read_behind(&self, position: u64, goes_on: bool) -> u64 {
+        match goes_on && !self.capabilities.knows_terminals() {
+            true => position.saturating_sub(LOOKED_BACK),
+            false => position,
+        }
     }
 
     fn join_answer(&self, until: u64, result: &impl Serialize) -> Answer {

@@ -4,45 +4,19 @@ use super::super::body;
 use super::super::problem::Problem;
 use super::super::settings::Shared;
 use acpd_record::RequestKey;
-use axum::body::{Body, HttpBody};
-use axum::extract::Request;
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::body::Body;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, Method};
+use http::{HeaderMap, HeaderName};
 use serde::Deserialize;
 
-/// The path below a version at which bodies are exports.
-pub(super) const IMPORT: &str = "/import";
 /// Names a request that may come again.
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// Reads a whole body, which must be JSON.
+/// Reads a whole body.
 pub(super) async fn read(shared: &Shared, headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
-    if !body::is_json(headers) {
-        return Err(body::not_json("the body is sent as application/json"));
-    }
     let most = shared.settings().message_bytes;
     let read = body::read(body, body::announced(headers), most, (&shared.bodies, &shared.pulse)).await?;
     Ok(acpd_wire::without_halves(read))
-}
-
-/// Refuses a POST that is sent as something else than JSON, whatever it asks for: forms of pages cannot send that. An export
-/// is lines of it.
-pub(super) async fn check_kind(request: Request, next: Next) -> Response {
-    let kinds: &[&str] = match request.uri().path().ends_with(IMPORT) {
-        true => &[body::JSON, "application/x-ndjson"],
-        false => &[body::JSON],
-    };
-    let has_body = !request.body().is_end_stream();
-    let checked = match request.method() {
-        &Method::POST => body::check_kind(request.headers(), has_body, kinds),
-        _ => Ok(()),
-    };
-    match checked {
-        Ok(()) => next.run(request).await,
-        Err(problem) => problem.into_response(),
-    }
 }
 
 /// Reads a body that need not be there.
@@ -51,9 +25,8 @@ pub(super) async fn read_if_any(
     headers: &HeaderMap,
     body: Body,
 ) -> Result<Option<Bytes>, Problem> {
-    let most = shared.settings().message_bytes;
-    let read = body::read(body, body::announced(headers), most, (&shared.bodies, &shared.pulse)).await?;
-    Ok((!read.is_empty()).then(|| acpd_wire::without_halves(read)))
+    let read = read(shared, headers, body).await?;
+    Ok((!read.is_empty()).then_some(read))
 }
 
 /// What a body says; a member that is not known is an error.

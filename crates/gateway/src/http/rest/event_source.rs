@@ -3,8 +3,11 @@
 use super::super::problem::Problem;
 use super::event_cursor::cursor_problem;
 use super::lost::Archived;
+use crate::forms::EVENT_STREAM;
 use acpd_eventlog::{Block, Cursor, CursorError};
 use acpd_record::SessionId;
+use bytes::Bytes;
+use std::sync::Arc;
 
 /// Events of one session, in order.
 pub(super) enum EventSource {
@@ -50,10 +53,31 @@ impl EventSource {
         }
     }
 
-    /// An answer has begun, and takes as long as it takes.
-    pub(super) fn has_time(&mut self) {
-        if let Self::Archive(archived) = self {
-            archived.has_time();
+    /// The next events if they are in memory. None does not mean that there are none.
+    pub(super) fn try_next(&mut self) -> Option<Block> {
+        match self {
+            Self::Log(cursor) => cursor.try_next(),
+            Self::Archive(_) => None,
+        }
+    }
+
+    /// A stream has begun: it takes as long as it takes, and shares with the others of its session.
+    pub(super) fn begin_stream(&mut self) {
+        match self {
+            Self::Log(cursor) => cursor.share_forms(EVENT_STREAM),
+            Self::Archive(archived) => archived.has_time(),
+        }
+    }
+
+    /// As [`Cursor::shared_form`].
+    pub(super) fn shared_form(
+        &self,
+        block: &Block,
+        make: impl FnOnce() -> Arc<[Bytes]>,
+    ) -> Option<Arc<[Bytes]>> {
+        match self {
+            Self::Log(cursor) => cursor.shared_form(block, make),
+            Self::Archive(_) => None,
         }
     }
 

@@ -10,7 +10,8 @@ use super::super::settings::Shared;
 use super::super::sse::Sse;
 use super::event_cursor::{cursor_problem, read_event_cursor, write_event_cursor};
 use super::event_source::{EventSource, Unread};
-use super::render::{Renderer, expected_bytes};
+use super::frames::{Frames, Sink};
+use super::render::Renderer;
 use super::{SessionPath, find, numbers, query};
 use crate::access::Needs;
 use crate::identity::{ConnectionPermit, Identity, Scope};
@@ -26,7 +27,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -38,15 +39,14 @@ const LONGEST_PAGE: u64 = 1000;
 const PAGE_BYTES: usize = 4 << 20;
 /// Pieces on their way to one reader. With their size this bounds what a slow one costs.
 const PIECES: usize = 2;
-/// Bytes after which events are handed over.
-const PIECE: usize = 64 * 1024;
+/// Bytes of events after which a stream looks whether it may go on.
+const TAKEN: usize = 64 * 1024;
 /// How long a stream goes on when the daemon stops: the ends of sessions are still told.
 const LAST_EVENTS: Duration = Duration::from_millis(500);
 
 /// What can be asked for.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
 pub(super) struct EventsQuery {
     /// Only events behind this one: a sequence number, or the `nextCursor` of a page.
     #[cfg_attr(test, schemars(extend("pattern" = "^[0-9]+(@.+)?$")))]
@@ -136,11 +136,10 @@ fn stream(
     (id, mut source): (SessionId, EventSource),
     permit: ConnectionPermit,
 ) -> Response {
-    source.has_time();
+    source.begin_stream();
     let (pieces, queue) = mpsc::channel(PIECES);
-    let (shared_with, revoked) = (Arc::clone(shared), identity.revoked().clone());
-    let renderer = Renderer::default();
-    let follower = Follower { shared: shared_with, revoked, id, source, pieces, renderer };
+    let outlet = Outlet { shared: Arc::clone(shared), revoked: identity.revoked().clone(), pieces };
+    let follower = Follower { id, source, frames: Frames::default(), outlet };
     let counted = ViewerCount::new("sse");
     shared.host.scope().spawn("events", async move {
         follower.run().await;
@@ -165,13 +164,18 @@ impl futures_util::Stream for Pieces {
 
 /// Follows a session's events for one reader.
 struct Follower {
+    id: SessionId,
+    source: EventSource,
+    frames: Frames,
+    outlet: Outlet,
+}
+
+/// Where pieces go, unless the reader takes none for too long.
+struct Outlet {
     shared: Arc<Shared>,
     /// Cancelled when the reader may not read any more.
     revoked: CancellationToken,
-    id: SessionId,
-    source: EventSource,
     pieces: mpsc::Sender<Bytes>,
-    renderer: Renderer,
 }
 
 /// Why a stream ends before its session does.
@@ -191,9 +195,10 @@ enum Closed {
 impl Follower {
     async fn run(mut self) {
         // The place for the last words, whatever else waits to be taken.
-        let Ok(last) = self.pieces.clone().reserve_owned().await else { return };
+        let Ok(last) = self.outlet.pieces.clone().reserve_owned().await else { return };
         let closed = self.follow().await;
-        let patience = self.shared.settings().viewer_stall;
+        let shared = &self.outlet.shared;
+        let patience = shared.settings().viewer_stall;
         let words = match closed {
             // A reader that has seen the end needs no other.
             Ok(()) | Err(Closed::Gone) => return,
@@ -201,7 +206,7 @@ impl Follower {
                 count_stalls("sse", 1);
                 Sse::closed("stalled", &format!("nothing was taken for {patience:?}"))
             }
-            Err(Closed::Shutdown) => Sse::ended(self.shared.daemon.farewell.closing()),
+            Err(Closed::Shutdown) => Sse::ended(shared.daemon.farewell.closing()),
             Err(Closed::Revoked) => Sse::closed("revoked", "the token is not known any more"),
             Err(Closed::Deleted) => Sse::closed("deleted", "the session was removed"),
             Err(Closed::Unreadable(why)) => Sse::closed("history_unreadable", &why),
@@ -212,8 +217,9 @@ impl Follower {
 
     async fn follow(&mut self) -> Result<(), Closed> {
         // Known to be open, though nothing may happen for long.
-        self.hand_over(Bytes::from_static(b": here\n\n")).await?;
-        let (stop, gone, revoked) = (self.shared.stop.clone(), self.pieces.clone(), self.revoked.clone());
+        self.outlet.take(Bytes::from_static(b": here\n\n")).await?;
+        let Outlet { shared, revoked, pieces } = &self.outlet;
+        let (stop, gone, revoked) = (shared.stop.clone(), pieces.clone(), revoked.clone());
         let mut until = None;
         loop {
             let wake = until.unwrap_or_else(|| Instant::now() + Sse::KEEPALIVE);
@@ -230,13 +236,13 @@ impl Follower {
                     if until.is_some() {
                         return Err(Closed::Shutdown);
                     }
-                    self.hand_over(Bytes::from_static(b": keepalive\n\n")).await?;
+                    self.outlet.take(Bytes::from_static(b": keepalive\n\n")).await?;
                     continue;
                 }
                 next = self.source.next(&self.id) => next,
             };
             match next {
-                Ok(Some(block)) => self.write(&block).await?,
+                Ok(Some(block)) => self.write(block).await?,
                 Ok(None) => return self.source.end().map_or(Ok(()), |why| Err(Closed::Unreachable(why))),
                 Err(Unread::Deleted) => return Err(Closed::Deleted),
                 Err(Unread::Problem(problem)) => return Err(Closed::Unreadable(problem.detail().to_owned())),
@@ -244,21 +250,36 @@ impl Follower {
         }
     }
 
-    async fn write(&mut self, block: &Block) -> Result<(), Closed> {
-        let mut out = BytesMut::with_capacity(expected_bytes(block).min(PIECE + PIECE / 4));
-        for event in block.events() {
-            self.renderer.sse(&event, &mut out);
-            if out.len() >= PIECE {
-                self.hand_over(out.split().freeze()).await?;
-            }
+    /// Writes a block and those that have come meanwhile.
+    async fn write(&mut self, block: Block) -> Result<(), Closed> {
+        let (mut next, mut taken) = (Some(block), 0);
+        while let Some(block) = next {
+            taken += block.bytes();
+            self.frames.add(block, &self.source, &mut self.outlet).await?;
+            next = if taken < TAKEN { self.source.try_next() } else { None };
         }
-        match out.is_empty() {
-            true => Ok(()),
-            false => self.hand_over(out.freeze()).await,
+        match self.frames.rest() {
+            Some(rest) => self.outlet.take(rest).await,
+            None => Ok(()),
         }
     }
+}
 
-    async fn hand_over(&self, piece: Bytes) -> Result<(), Closed> {
+impl Sink for Outlet {
+    type Closed = Closed;
+
+    async fn take(&mut self, piece: Bytes) -> Result<(), Closed> {
+        match self.pieces.try_send(piece) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Closed(_)) => Err(Closed::Gone),
+            // In a box: a stream that keeps up need not have the room for waiting.
+            Err(TrySendError::Full(piece)) => Box::pin(self.wait_for_room(piece)).await,
+        }
+    }
+}
+
+impl Outlet {
+    async fn wait_for_room(&self, piece: Bytes) -> Result<(), Closed> {
         let patience = self.shared.settings().viewer_stall;
         tokio::select! {
             sent = self.pieces.send(piece) => sent.map_err(|_| Closed::Gone),

@@ -17,7 +17,7 @@ use std::sync::Arc;
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Nodes {
-    /// All that were heard of since this daemon began, and those that the sessions of the fleet name as their owners, by name.
+    /// All that have joined the fleet and were not removed since, by name.
     nodes: Vec<Node>,
     /// Whether this may be old, because the engine does not answer.
     stale: bool,

@@ -16,6 +16,9 @@ use std::fmt::Write;
 pub struct Renderer {
     /// Events of one commit have one time.
     at: Option<(i64, String)>,
+    /// Events so far.
+    #[cfg(test)]
+    pub(super) rendered: u64,
 }
 
 impl Renderer {
@@ -27,6 +30,10 @@ impl Renderer {
 
     /// As JSON, in one line.
     pub fn json(&mut self, event: &Event<'_>, out: &mut BytesMut) {
+        #[cfg(test)]
+        {
+            self.rendered += 1;
+        }
         let (seq, kind, at) = (event.seq, kind_name(event), self.time(event.at_ms));
         // Into memory, which takes everything.
         let _written = write!(out, r#"{{"seq":{seq},"kind":"{kind}","at":"{at}""#);

@@ -21,7 +21,6 @@ const LONGEST_PAGE: u64 = 100;
 /// What is searched for.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
 pub(super) struct TextQuery {
     /// Words, at most 32; turns in which all of them stand are found. Case, diacritics and what stands between them do not
     /// count; `word*` stands for all words that begin so.

@@ -26,7 +26,6 @@ const LONGEST_PAGE: u64 = 500;
 /// Which sessions are asked for.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
 pub(super) struct SessionsQuery {
     /// Only those in this directory, an absolute path.
     #[cfg_attr(test, schemars(extend("pattern" = "^/")))]

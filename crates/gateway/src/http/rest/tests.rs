@@ -12,7 +12,7 @@ use acpd_record::schema::{ShownEvent, definitions, generator};
 use acpd_record::{SessionMeta, TerminationInfo};
 use axum::routing::MethodFilter;
 use http::Method;
-use operations::{Body, NOT_JSON, Operation};
+use operations::{Body, NOT_JSON, Operation, UNKNOWN_PARAMETER};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -43,7 +43,7 @@ fn document() -> Value {
         methods[operation.method.as_str().to_lowercase()] = described(operation, &mut generator);
     }
     let about = "Sessions of coding agents: create, list, look, follow, prompt, answer, end. Clients that want all \
-                 of ACP speak it at `/acp`. Every path under `/v1` is served under `/v2` too, which this document leaves out.";
+                 of ACP speak it at `/acp`. A query parameter that an operation does not have is refused: 400 `invalid_request`. Every path under `/v1` is served under `/v2` too, which this document leaves out.";
     let license = env!("CARGO_PKG_LICENSE");
     json!({
         "openapi": "3.1.0",
@@ -80,14 +80,21 @@ fn described(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
         described.insert("requestBody".into(), json!({"required": is_required, "content": content}));
     }
     let mut answers: Vec<_> = operation.answers.iter().collect();
-    // By the layer in front of all of them.
+    // By the checks in front of all of them.
+    if answers.iter().all(|answer| answer.status != UNKNOWN_PARAMETER.status) {
+        answers.push(&UNKNOWN_PARAMETER);
+    }
     if operation.method == Method::POST && answers.iter().all(|answer| answer.status != NOT_JSON.status) {
         answers.push(&NOT_JSON);
     }
     answers.sort_by_key(|answer| answer.status);
     let responses = answers.into_iter().map(|answer| {
         let mut response = Map::new();
-        response.insert("description".into(), answer.description.into());
+        let mut words = answer.description.to_owned();
+        if answer.status == UNKNOWN_PARAMETER.status && words != UNKNOWN_PARAMETER.description {
+            words = format!("{words}; or {}", UNKNOWN_PARAMETER.description);
+        }
+        response.insert("description".into(), words.into());
         let json = |schema: Schema| json!({"application/json": {"schema": schema}});
         let content = match answer.body {
             Body::Nothing => None,
@@ -134,9 +141,10 @@ fn events() -> Value {
 // lies there
 #[test]
 fn the_files_are_what_the_code_says() {
-    for (file, is, should) in
-        [("openapi.json", super::DOCUMENT, document()), ("schema/events.json", EVENTS, events())]
-    {
+    for (file, is, should) in [
+        ("openapi.json", &*super::document::document().expect("it is packed"), document()),
+        ("schema/events.json", EVENTS, events()),
+    ] {
         let text = serde_json::to_string_pretty(&should).expect("it is JSON") + "\n";
         if std::env::var_os(RENEW).is_some() {
             let path = format!("{}/../../docs/{file}", env!("CARGO_MANIFEST_DIR"));
@@ -162,16 +170,22 @@ fn operations(document: &Value) -> Vec<(String, &Value)> {
     methods.collect()
 }
 
-// contract 5: every route is described, and nothing else; generated clients would lack it, or call what is not there
+// contract 5: every route is described with its parameters, and nothing else; generated clients would lack it, or call what
+// is not there
 #[test]
 fn the_routes_are_described() {
     let of = |routes: &[Route], is_open| {
-        let routes = routes.iter().map(|(method, path, _)| format!("{method:?} /v1{path} {is_open}"));
+        let routes = routes
+            .iter()
+            .map(|(method, path, takes, _)| format!("{method:?} /v1{path} {is_open} {:?}", takes()));
         routes.collect::<BTreeSet<_>>()
     };
     let described = operations::all().into_iter().map(|operation| {
         let method = MethodFilter::try_from(operation.method.clone()).expect("a method that is routed");
-        format!("{method:?} {} {}", operation.path, operation.is_open)
+        let parameters = (operation.parameters)().into_iter().filter(|parameter| parameter["in"] == "query");
+        let takes: Vec<_> =
+            parameters.filter_map(|parameter| parameter["name"].as_str().map(str::to_owned)).collect();
+        format!("{method:?} {} {} {takes:?}", operation.path, operation.is_open)
     });
     let routed = &of(&ROUTES, false) | &of(&OPEN_ROUTES, true);
     assert_eq!(described.collect::<BTreeSet<_>>(), routed);

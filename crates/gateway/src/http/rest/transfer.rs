@@ -33,11 +33,13 @@ const REST: Duration = Duration::from_secs(2);
 /// In which form.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
 pub(super) struct ExportQuery {
     /// `jsonl`, which can be imported, or `markdown`, for people. Default `jsonl`.
     #[cfg_attr(test, schemars(extend("enum" = ["jsonl", "markdown"])))]
     format: Option<String>,
+    /// Of `markdown`: also what tool calls changed, and what they and terminals wrote. Default false.
+    #[cfg_attr(test, schemars(with = "Option<bool>"))]
+    details: Option<String>,
 }
 
 /// `GET /v1/sessions/{id}/export`: a session as a file.
@@ -52,11 +54,10 @@ pub(super) async fn export(
         Some(_) => None,
         None => Some(find(&shared, &identity, &id, Needs::resource(Scope::Observe)).await?),
     };
-    let form = query(asked)?.format.map_or(Ok(ExportForm::default()), |format| format.parse());
-    let form = form.map_err(|_| Problem::bad_request("format: jsonl or markdown is required"))?;
+    let form = form(query(asked)?)?;
     let (kind, ending) = match form {
         ExportForm::Jsonl => ("application/x-ndjson", "jsonl"),
-        ExportForm::Markdown => ("text/markdown; charset=utf-8", "md"),
+        ExportForm::Markdown { .. } => ("text/markdown; charset=utf-8", "md"),
     };
     let permit = identity.connect().ok_or_else(too_many_connections)?;
     let export = match (found, lost) {
@@ -70,6 +71,18 @@ pub(super) async fn export(
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     header(headers, header::CONTENT_DISPOSITION, &format!("attachment; filename=\"{id}.{ending}\""));
     Ok(response)
+}
+
+fn form(ExportQuery { format, details }: ExportQuery) -> Result<ExportForm, Problem> {
+    let form = format.map_or(Ok(ExportForm::default()), |format| format.parse());
+    let form = form.map_err(|_| Problem::bad_request("format: jsonl or markdown is required"))?;
+    match details.as_deref() {
+        None | Some("false") => Ok(form),
+        Some("true") => {
+            form.with_details().ok_or_else(|| Problem::bad_request("details: format=markdown is required"))
+        }
+        Some(_) => Err(Problem::bad_request("details: true or false is required")),
+    }
 }
 
 /// A header that has the id of a session in it, which every header can carry.

@@ -42,7 +42,8 @@ fn question() -> OpenQuestion {
 }
 
 fn joining(run: Option<u64>, from: u64, history_until: u64, name: &'static str) -> Joining<&'static str> {
-    Joining { run, from, history_until, goes_on: false, answer: answer(name, history_until) }
+    let (goes_on, skip_until, answer) = (false, 0, answer(name, history_until));
+    Joining { run, from, history_until, goes_on, skip_until, answer }
 }
 
 impl Stage {
@@ -156,6 +157,25 @@ fn lines_of(lines: &Bytes) -> Vec<String> {
         None => line.to_owned(),
     };
     std::str::from_utf8(lines).expect("text").lines().map(word).collect()
+}
+
+// issue 29, deliver 3: a block that is shown alike keeps answers and events in order; one with an answer inside is none
+#[test]
+fn a_block_that_is_shown_alike_has_its_place() {
+    let lines = |seq: u64| Bytes::from(update(seq) + "\n");
+    let mut stage = Stage::live();
+    assert!(stage.core.shows_alike(6, 8) && !stage.core.shows_alike(5, 8), "what was shown before");
+    assert_eq!(stage.take(Input::Answer(answer("a", 8))), "");
+    assert_eq!(stage.take(Input::Answer(answer("b", 9))), "");
+    assert!(stage.core.shows_alike(6, 8));
+    assert_eq!(stage.take(Input::Alike { last: 8, lines: lines(8) }), "8");
+    assert_eq!(stage.take(Input::BlockRead), "=a");
+    assert!(!stage.core.shows_alike(9, 10), "an answer stands inside");
+    assert_eq!(stage.read(9..=10), "9 =b 10");
+    assert!(stage.core.shows_alike(11, 11));
+    for stage in [Stage::replaying(), Stage::ended(), Stage::awaiting(), Stage::detached()] {
+        assert!(!stage.core.shows_alike(11, 11));
+    }
 }
 
 // FR-3: the transport gets many lines at once, and a slow one is not handed more than it takes

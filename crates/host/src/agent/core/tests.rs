@@ -231,7 +231,7 @@ fn odd_lines_are_noted() {
         assert_eq!((effects.notes, effects.deliveries.len()), (vec![note], 0), "{line}");
     }
     let effects = stage.line(r#"{"jsonrpc":"2.0","id":3,"method":7}"#);
-    assert!(matches!(effects.notes[..], [Note::Broken(_)]));
+    assert!(matches!(&effects.notes[..], [Note::Broken { line, .. }] if line.contains("\"method\":7")));
     assert!(stage.sent()[0].contains(r#""id":3,"error""#));
     assert!(stage.line("  ").notes.is_empty());
 }
@@ -286,6 +286,18 @@ fn the_first_dropped_line_is_kept_until_the_next_request() {
     assert!(first(stage.line("in the next turn")));
 }
 
+// FR-5, FR-7: so is what was meant to be a message, whatever it begins with
+#[test]
+fn a_broken_message_is_named_like_any_other_line() {
+    for line in [r#"{"jsonrpc":"2.0","id":0,"result":{"#, "{hello", "[1, 2]", r#"{"jsonrpc":"2.0"}"#] {
+        let mut stage = Stage::new();
+        stage.request(For::Call(CallNumber(1)));
+        let heard = stage.line(line);
+        assert!(matches!(&heard.notes[..], [Note::Broken { line: named, .. }] if named == line), "{line}");
+        assert_eq!(stage.core.dropped_line().as_deref(), Some(line));
+    }
+}
+
 // contract 1.7: what names its session twice is nobody's; a request is refused at once
 #[test]
 fn what_names_two_sessions_goes_to_none() {
@@ -293,7 +305,7 @@ fn what_names_two_sessions_goes_to_none() {
     stage.bind("\"a\"");
     let params = r#""params":{"sessionId":"a","sessionId":"b"}"#;
     let heard = stage.line(&format!(r#"{{"jsonrpc":"2.0","method":"x",{params}}}"#));
-    assert_eq!((delivered(&heard).len(), heard.notes), (0, vec![Note::Ambiguous]));
+    assert_eq!((delivered(&heard).len(), heard.notes), (0, vec![Note::Ambiguous("params.sessionId")]));
     stage.line(&format!(r#"{{"jsonrpc":"2.0","id":3,"method":"x",{params}}}"#));
     let sent = stage.sent();
     assert!(sent[0].starts_with(r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32602,"#), "{sent:?}");

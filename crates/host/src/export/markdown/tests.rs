@@ -26,7 +26,11 @@ fn stored(kind: u16, payload: &str) -> (u16, String) {
 }
 
 fn told(events: &[(u16, String)]) -> String {
-    let (mut markdown, mut out) = (Markdown::default(), String::new());
+    written(events, false)
+}
+
+fn written(events: &[(u16, String)], has_details: bool) -> String {
+    let (mut markdown, mut out) = (Markdown::new(has_details), String::new());
     for (kind, payload) in events {
         markdown.see(&Event::read(*kind, payload.as_bytes()).expect("its own shape"), &mut out);
     }
@@ -179,4 +183,111 @@ fn what_stays_open_is_bounded() {
         }
     }
     assert_eq!((markdown.calls.len(), markdown.questions.len()), (OPEN, OPEN));
+}
+
+fn wrote(id: &str, output: &str) -> (u16, String) {
+    stored(17, &format!(r#"{{"terminalId":"{id}","output":"{output}"}}"#))
+}
+
+fn exited(id: &str, rest: &str) -> (u16, String) {
+    stored(17, &format!(r#"{{"terminalId":"{id}",{rest}}}"#))
+}
+
+const CODE_1: &str = r#""state":"finished","exitStatus":{"exitCode":1,"signal":null},"finalOutput":{"text":"b\n","truncated":true}"#;
+const KILLED: &str = r#""state":"killed","exitStatus":{"exitCode":null,"signal":"SIGTERM"},"finalOutput":{"text":"","truncated":false}"#;
+const DIFF: &str = r#""content":[{"type":"diff","path":"/w/a","oldText":"1\n","newText":"2\n"}]"#;
+const SHOWN_DIFF: &str = "```diff\n--- /w/a\n+++ /w/a\n@@ -1,1 +1,1 @@\n-1\n+2\n```\n";
+
+// issue 28, RA10: with details the page has changes of files and outputs of tool calls and terminals, each once; without, none
+#[test]
+fn details_are_below_their_tool_calls() {
+    let end = stored(6, r#"{"turn":1,"stopReason":"end_turn"}"#);
+    let done = |title: &str| format!("\n- Tool call: {title}: completed\n");
+    let of = |id: &str, rest: &str| call(id, &format!(r#","title":"t","status":"completed",{rest}"#));
+    for (events, expected) in [
+        (vec![of("1", DIFF)], format!("{}\n{SHOWN_DIFF}", done("t"))),
+        // What comes later has no change in it, and takes none away.
+        (
+            vec![
+                call("1", &format!(r#","title":"t",{DIFF}"#)),
+                of("1", r#""content":[{"type":"content","content":{"type":"text","text":"ok"}}]"#),
+                said("x"),
+            ],
+            format!("{}\n{SHOWN_DIFF}\n```\nok\n```\n\n## Agent\n\nx\n", done("t")),
+        ),
+        (
+            vec![
+                of("1", r#""content":[],"rawOutput":"```\nout\n```""#),
+                of("2", r#""rawOutput":{"code":7}"#),
+                of("3", &format!(r#""rawOutput":"again",{DIFF}"#)),
+                of("4", r#""content":7,"rawOutput":null"#),
+            ],
+            format!(
+                "{0}\n````\n```\nout\n```\n````\n{0}\n```json\n{{\"code\":7}}\n```\n{0}\n{SHOWN_DIFF}{0}",
+                done("t")
+            ),
+        ),
+        (
+            vec![
+                call("1", r#","title":"t","content":[{"type":"terminal","terminalId":"t-1"}]"#),
+                wrote("t-1", "a\\nb\\n"),
+                exited("t-1", CODE_1),
+                wrote("t-2", "other"),
+                call("1", r#","status":"completed""#),
+                end.clone(),
+                exited("t-2", KILLED),
+                end.clone(),
+                wrote("t-3", "x"),
+            ],
+            format!(
+                "{}- Terminal t-1: exit code 1; the end of its output\n\n```\nb\n```\n\n\
+                 - Terminal t-2: killed, SIGTERM\n- Terminal t-3: runs\n\n```\nx\n```\n",
+                done("t")
+            ),
+        ),
+        // One that runs when its call is over is told when it is over itself.
+        (
+            vec![
+                of("1", r#""content":[{"type":"terminal","terminalId":"t-1"}]"#),
+                end.clone(),
+                exited("t-1", CODE_1),
+                said("x"),
+                end,
+            ],
+            format!(
+                "{}\n## Agent\n\nx\n\n- Terminal t-1: exit code 1; the end of its output\n\n```\nb\n```\n",
+                done("t")
+            ),
+        ),
+    ] {
+        assert_eq!(written(&events, true), expected, "{events:?}");
+        let without = written(&events, false);
+        assert!(!without.contains("```") && !without.contains("Terminal"), "{without}");
+    }
+}
+
+// contract 7.3: what is held of a session is bounded, also by what its tool calls and terminals brought
+#[test]
+fn what_details_hold_is_bounded() {
+    let (mut markdown, mut out) = (Markdown::new(true), String::new());
+    let text = "x".repeat(1 << 20);
+    for number in 0..12 {
+        for (kind, payload) in [
+            call(
+                &format!("c-{number}"),
+                &format!(r#","content":[{{"type":"content","content":{{"type":"text","text":"{text}"}}}}]"#),
+            ),
+            wrote(&format!("t-{number}"), &text),
+        ] {
+            markdown.see(&Event::read(kind, payload.as_bytes()).expect("its own shape"), &mut out);
+            assert!(markdown.held() <= HELD, "{}", markdown.held());
+        }
+    }
+    assert!(out.len() + markdown.finish().len() > 24 << 20, "all of it is told");
+    let mut many = Markdown::new(true);
+    for number in 0..2 * OPEN {
+        let (kind, payload) = wrote(&number.to_string(), "x");
+        many.see(&Event::read(kind, payload.as_bytes()).expect("its own shape"), &mut out);
+    }
+    assert_eq!(many.terminals.len(), OPEN);
 }

@@ -4,7 +4,7 @@ use super::SessionCore;
 use crate::listing::SessionState;
 use crate::session::effects::Effects;
 use acpd_eventlog::IndexUpdate;
-use acpd_record::Event;
+use acpd_record::{Event, TurnNumber};
 use acpd_wire::UpdateKind;
 
 /// What may have changed of what a list shows.
@@ -44,6 +44,8 @@ impl Stale {
                 _ => {}
             },
             Event::StateChanged(_) => self.glance = true,
+            // What a list calls it.
+            Event::Prompt(prompt) if prompt.turn == TurnNumber::default().next() => self.tally = true,
             Event::TurnEnded(_) => {
                 self.tally = true;
                 return true;

@@ -1,6 +1,6 @@
 //! What an update says, as far as it is part of a conversation, and whether two say the same.
 
-use acpd_record::{is_history, lenient, update_kind, update_of};
+use acpd_record::{is_history, lenient, update_kind, update_value};
 use acpd_wire::UpdateKind;
 use serde::Deserialize;
 use serde_json::Value;
@@ -54,7 +54,7 @@ impl Said {
         if !is_history(kind) {
             return Self::Beside;
         }
-        let Some(update) = update_of::<Value>(line) else { return Self::Beside };
+        let Some(update) = update_value(line) else { return Self::Beside };
         let role = match kind {
             UpdateKind::UserMessageChunk => Some(Role::User),
             UpdateKind::AgentMessageChunk => Some(Role::Agent),

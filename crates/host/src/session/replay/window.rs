@@ -66,7 +66,7 @@ impl Window {
         match event {
             Event::Prompt(prompt) => {
                 self.push(Item::Turn);
-                let blocks: Vec<Value> = serde_json::from_str(prompt.prompt.get()).unwrap_or_default();
+                let blocks: Vec<Value> = acpd_wire::read(prompt.prompt.get().as_bytes()).unwrap_or_default();
                 for block in &blocks {
                     self.push_said(Said::of_content(Role::User, block));
                 }

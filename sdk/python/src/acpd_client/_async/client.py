@@ -253,13 +253,14 @@ class Operations:
     # Files
 
     async def export_session(
-        self, session_id: str, form: Literal["jsonl", "markdown"] = "jsonl"
+        self, session_id: str, form: Literal["jsonl", "markdown"] = "jsonl", *, details: bool = False
     ) -> AsyncGenerator[bytes, None]:
         """A session as a file, piece by piece: `jsonl`, which can be imported, or `markdown`, for people.
 
+        With `details`, `markdown` also has what tool calls changed, and what they and terminals wrote.
         `ConnectionLostError` if it breaks off: what came so far is no whole file.
         """
-        call = replace(look("sessions", session_id, "export", format=form), quick=False)
+        call = replace(look("sessions", session_id, "export", format=form, details=details or None), quick=False)
         async with self._transport.open(call) as response:
             async for piece in response.aiter_bytes():
                 yield piece

@@ -251,12 +251,15 @@ class Operations:
 
     # Files
 
-    def export_session(self, session_id: str, form: Literal["jsonl", "markdown"] = "jsonl") -> Generator[bytes, None]:
+    def export_session(
+        self, session_id: str, form: Literal["jsonl", "markdown"] = "jsonl", *, details: bool = False
+    ) -> Generator[bytes, None]:
         """A session as a file, piece by piece: `jsonl`, which can be imported, or `markdown`, for people.
 
+        With `details`, `markdown` also has what tool calls changed, and what they and terminals wrote.
         `ConnectionLostError` if it breaks off: what came so far is no whole file.
         """
-        call = replace(look("sessions", session_id, "export", format=form), quick=False)
+        call = replace(look("sessions", session_id, "export", format=form, details=details or None), quick=False)
         with self._transport.open(call) as response:
             for piece in response.iter_bytes():
                 yield piece

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 const ABOUT: &str = "state";
 /// Below it a long session may fill the disk.
 const LITTLE_ROOM: u64 = 256 << 20;
+/// Below it sessions, each of which is a directory with a few files, may run out of inodes before the disk runs out of room.
+const FEW_FILES: u64 = 100_000;
 /// Below it nothing can begin: a daemon writes some small files when it starts.
 const ROOM_TO_START: u64 = 64 << 10;
 
@@ -156,7 +158,14 @@ pub(crate) fn state(dir: &Path, state: &State) -> Vec<Check> {
             "free some; acpd sessions delete ID gives back what a session took",
         )
     });
-    checks.extend([network, full].into_iter().flatten());
+    let few = state.free_files.filter(|free| (1..FEW_FILES).contains(free)).map(|free| {
+        finding(
+            ABOUT,
+            format!("{free} files can be made on the disk of {name}, and each session is some"),
+            "remove files there, or use a disk with more inodes; acpd sessions prune removes old sessions",
+        )
+    });
+    checks.extend([network, full, few].into_iter().flatten());
     if checks.is_empty() {
         let free = state.free_bytes.map(|free| format!(", {} free", byte_count(free))).unwrap_or_default();
         let made = if matches!(state.place, Place::Absent { .. }) { ", made at the first use" } else { "" };

@@ -1,6 +1,7 @@
 //! Each judgement, from facts that are made up.
 
 use super::*;
+use acpd_eventlog::session_files::SessionFileError;
 use rustix::io::Errno;
 
 /// The remedy of the only check.
@@ -17,7 +18,7 @@ fn well_placed() -> State {
         file_system: Some(0xef53),
         free_bytes: Some(1 << 40),
         reserved_bytes: 0,
-        free_files: Some(1),
+        free_files: Some(100_000),
     }
 }
 
@@ -51,6 +52,12 @@ fn a_state_directory_is_judged() {
         let told = remedy(&checks);
         assert_eq!(told.is_some(), expected.is_some(), "{found:?}: {told:?}");
         assert!(told.unwrap_or_default().contains(expected.unwrap_or_default()), "{found:?}: {told:?}");
+    }
+    for (free, expected) in [(Some(99_999), Some("prune")), (Some(100_000), None), (None, None)] {
+        let checks = state(Path::new("/s"), &State { free_files: free, ..well_placed() });
+        let told = remedy(&checks);
+        assert_eq!(told.is_some(), expected.is_some(), "{free:?}: {told:?}");
+        assert!(told.unwrap_or_default().contains(expected.unwrap_or_default()), "{told:?}");
     }
     let unknown = State { file_system: None, free_bytes: None, ..well_placed() };
     assert_eq!(remedy(&state(Path::new("/s"), &unknown)), None, "what cannot be told is no finding");
@@ -198,18 +205,41 @@ fn a_daemon_is_judged() {
     }
 }
 
-// contract 7.1: the database
+// contract 7.1: the log, of either storage, and what lies beside it
 #[test]
-fn a_database_is_judged() {
-    assert_eq!(remedy(&[database(Ok(true))]), None);
-    assert_eq!(remedy(&[database(Ok(false))]), None);
+fn a_log_is_judged() {
+    assert_eq!(remedy(&log(Ok(None))), None);
     let path = || PathBuf::from("/s/acpd.db");
+    let damaged = || OpenError::Damaged { path: "/s/index-1.db".into(), detail: "x".to_owned() };
     for (error, expected) in [
         (OpenError::Damaged { path: path(), detail: "x".to_owned() }, "restore a backup"),
         (OpenError::Newer { path: path(), found: 9, supported: 1 }, "the newer acpd"),
         (OpenError::Foreign { path: path(), application_id: 1 }, "another state directory"),
         (OpenError::NoWal { path: path(), mode: "x".to_owned() }, "look at its permissions"),
     ] {
-        assert!(remedy(&[database(Err(error))]).is_some_and(|told| told.contains(expected)), "{expected}");
+        let checks = log(Err(error));
+        assert!(remedy(&checks).is_some_and(|told| told.contains(expected)), "{expected}");
     }
+    let whole =
+        |sessions| Examined { sessions, bytes: 3 << 20, damaged: Vec::new(), index: None, notes: None };
+    for (found, says) in [
+        (Ok(Some(whole(2))), "2 sessions in files, 3"),
+        (Ok(Some(whole(1))), "1 session in files, 3"),
+        (Err(OpenError::Unmigrated { path: path() }), "the next start moves them"),
+    ] {
+        let checks = log(found);
+        assert!(remedy(&checks).is_none() && checks[0].says.contains(says), "{checks:?}");
+    }
+    let session = PathBuf::from("/s/sessions/ab/one");
+    let error = SessionFileError::Damaged { number: 2, last_seq: 7 };
+    let one = Examined { damaged: vec![(session, error)], ..whole(2) };
+    let checks = log(Ok(Some(one)));
+    assert!(remedy(&checks).is_some_and(|told| told.contains("from a backup")));
+    assert!(
+        checks[0].says.contains("/s/sessions/ab/one: segment 2 of the session is damaged behind event 7")
+    );
+    let index = Examined { index: Some(damaged()), ..whole(2) };
+    assert!(remedy(&log(Ok(Some(index)))).is_some_and(|told| told.contains("restart the daemon")));
+    let notes = Examined { notes: Some(damaged()), ..whole(2) };
+    assert!(remedy(&log(Ok(Some(notes)))).is_some_and(|told| told.contains("move it away")));
 }

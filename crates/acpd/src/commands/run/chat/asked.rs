@@ -56,7 +56,7 @@ impl Room<'_> {
         let asked = match method {
             method::REQUEST_PERMISSION => Question::read(params).map(Asked::Permission),
             method::ELICITATION => {
-                let told: Value = serde_json::from_slice(params).unwrap_or_default();
+                let told = acpd_wire::value(params);
                 match told["url"].as_str() {
                     Some(url) => {
                         let message = line(told["message"].as_str().unwrap_or_default(), 500);

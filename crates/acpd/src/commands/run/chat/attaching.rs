@@ -149,8 +149,8 @@ impl Watching {
         let reach = &self.reach;
         let text = match ended {
             true => {
-                let info = self.session.termination_info.as_ref();
-                let reason = info.and_then(|info| info["reason"].as_str()).unwrap_or("unknown");
+                let reason = self.session.end_reason();
+                let reason = reason.as_deref().unwrap_or("unknown");
                 format!(
                     "session {shown} has ended ({}); `acpd chat --session {shown}{reach}` goes on with it",
                     line(reason, 60)

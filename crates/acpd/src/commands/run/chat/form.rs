@@ -42,7 +42,7 @@ pub(super) enum Filled {
 impl Form {
     /// Reads the params; None when there is something that has to be there and cannot be asked for.
     pub(super) fn read(params: &[u8]) -> Option<Self> {
-        let Params { message, requested_schema } = serde_json::from_slice(params).ok()?;
+        let Params { message, requested_schema } = acpd_wire::read(params).ok()?;
         let all = Fields::read(&requested_schema);
         if all.fields().iter().any(|field| field.is_required && !field.can_be_filled()) {
             return None;

@@ -115,11 +115,11 @@ impl Teller {
             _ => self.began = self.began.or(at),
         }
         if event.kind == "terminal" {
-            let params: Value = serde_json::from_str(&event.json).unwrap_or_default();
+            let params = acpd_wire::value(event.json.as_bytes());
             return view.terminal(&params).map(|()| Fact::Nothing);
         }
         // An event of a later version says nothing here.
-        let told = serde_json::from_str(&event.json).unwrap_or(Told::Other);
+        let told = acpd_wire::read(event.json.as_bytes()).unwrap_or(Told::Other);
         match told {
             Told::Prompt { by, idempotency_key, prompt } => {
                 self.is_own = idempotency_key.as_ref().is_some_and(|key| self.own.remove(key));

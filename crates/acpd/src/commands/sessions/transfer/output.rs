@@ -1,6 +1,7 @@
 //! Where an export goes: stdout, or a file that is there with all of it or not at all.
 
 use crate::exit::Failure;
+use crate::state_files;
 use crate::streams::stdout;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Seek, SeekFrom, Write};
@@ -27,6 +28,7 @@ impl Output {
     pub(super) fn open(path: Option<PathBuf>) -> Result<Self, Failure> {
         let Some(path) = path.filter(|path| path != Path::new("-")) else { return Ok(Self::Stdout) };
         let wrong = |error: io::Error| Failure::Usage(format!("--output {}: {error}", path.display()));
+        state_files::refuse(&path).map_err(wrong)?;
         if path.is_dir() {
             return Err(wrong(io::Error::other("a directory; name a file in it")));
         }

@@ -11,7 +11,9 @@ use crate::http::metrics::count_stalls;
 use bytes::Bytes;
 use futures_util::SinkExt;
 use futures_util::stream::SplitSink;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
@@ -120,7 +122,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
 
     async fn put(&mut self, frame: Message) -> Result<(), Lost> {
         let (allowed, bytes) = (self.allowed(), frame.len());
-        bounded(&self.life, allowed, self.sink.feed(frame)).await?;
+        let mut feed = std::pin::pin!(self.sink.feed(frame));
+        match poll_fn(|cx| Poll::Ready(feed.as_mut().poll(cx))).await {
+            // Most frames find room: a bound for each would be felt.
+            Poll::Ready(fed) => fed.map_err(|_| Lost::Over)?,
+            Poll::Pending => bounded(&self.life, allowed, feed).await?,
+        }
         self.together += bytes;
         Ok(())
     }

@@ -77,6 +77,8 @@ const FORBIDDEN: Answer =
 const UNKNOWN: Answer = problem(404, "no such session");
 const UNREADABLE: Answer = problem(400, "a value of the query is not readable");
 const TOO_LARGE: Answer = problem(413, "the body is longer than a message may be");
+pub(super) const UNKNOWN_PARAMETER: Answer =
+    problem(400, "the query has a parameter that the operation does not have (`invalid_request`)");
 pub(super) const NOT_JSON: Answer = problem(415, "the body is not sent as application/json");
 const ELSEWHERE: Answer = problem(409, "another process has it");
 

@@ -84,6 +84,27 @@ fn a_closed_turn_has_time_to_end() {
     }
 }
 
+// contract 1.1, PR-12: an agent that answers when its end has begun, but before it is gone, has its turn recorded, and is not
+// stopped a second time, which would kill it
+#[test]
+fn a_turn_that_is_answered_late_is_recorded() {
+    for cause in [Cause::ClientClose, Cause::ClientTerminate, Cause::DaemonShutdown] {
+        let mut stage = Stage::new();
+        stage.prompt(1);
+        stage.take([end(cause)]);
+        assert_eq!(stops(&stage.wait(Duration::from_secs(2))), Some(Stop::Agent), "{cause:?}");
+        let answer = answer_of(Ticket::Turn(TurnNumber(1)), r#"{"stopReason":"cancelled"}"#, false);
+        let effects = stage.take([answer]);
+        assert_eq!((stops(&effects), told(&effects).len()), (None, 0), "{cause:?}");
+        assert_eq!(stops(&stage.wait(Duration::from_secs(2))), None, "{cause:?}");
+        let input = over(&stage, gone(ExitStatus::Code(0)));
+        stage.take([input]);
+        assert_eq!(stage.kinds(), ["prompt", "turn_ended", "ended"], "{cause:?}");
+        let record = record(&stage);
+        assert_eq!((&record["turnActive"], &record["lastStopReason"]), (&false.into(), &"cancelled".into()));
+    }
+}
+
 // contract 7.3: an end that a client asked for is that of the run, also where the host died before it was recorded
 #[test]
 fn an_end_is_gone_on_with() {

@@ -23,6 +23,15 @@ fn a_turn_is_recorded_from_prompt_to_answer() {
     assert!(stage.core.state() != SessionState::Running);
 }
 
+// contract 7.3: what the first prompt was is in the index while its turn runs, for who lists the sessions of a daemon that died
+#[test]
+fn the_first_prompt_is_indexed_when_it_comes() {
+    let mut stage = Stage::new();
+    assert_eq!(stage.core.meta.tally.first_prompt, None);
+    stage.prompt(1);
+    assert_eq!(stage.core.meta.tally.first_prompt.as_deref(), Some("hi"));
+}
+
 // PR-8: one at a time, in order; the next begins with the end of the one before
 #[test]
 fn a_second_prompt_waits_its_turn() {
