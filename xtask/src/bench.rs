@@ -5,15 +5,20 @@
 //! outlives the command. Not here: the cost of single parts; those are measured by their own crates' examples, one of
 //! which, that of terminals, is run here as well.
 
+mod archive;
 mod client;
 mod fleet;
 mod kept;
+mod kept_roundtrips;
 mod network;
 mod pipes;
+mod power;
 mod programs;
 mod report;
 mod samples;
+mod sandbox_agent;
 mod scan;
+mod stored;
 mod takeover;
 mod terminals;
 mod words;
@@ -40,6 +45,9 @@ pub(crate) struct Options {
     /// Measure this binary instead of building one
     #[arg(long, value_name = "FILE")]
     acpd: Option<PathBuf>,
+    /// Compare with this sandbox-agent instead of the one in interop/typescript
+    #[arg(long, value_name = "FILE")]
+    sandbox_agent: Option<PathBuf>,
     /// Messages of one throughput measurement
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     messages: u64,
@@ -70,15 +78,25 @@ enum Subject {
     Memory,
     /// From nothing to a daemon that listens
     Daemon,
-    /// The same messages a second, and requests, with agents that outlive the daemon
+    /// The same start with 10,000 sessions, and lists of them with a daemon and without
+    Stored,
+    /// The same messages a second with agents that outlive the daemon
     Kept,
+    /// The same requests, and prompts, with agents that outlive the daemon
+    KeptRoundtrip,
     /// From a killed daemon to the next one that has its agents
     Takeover,
     /// Many sessions that each say a word every 20 ms, with agents that outlive the daemon
     Words,
+    /// Commits that survive the loss of power, next to those that survive the death of processes
+    Power,
     /// Reading a line: where its members stand, and of what kind it is
     Scan,
-    /// Nodes of a fleet: throughput beside the archive, requests by another node, lists; needs a server of NATS
+    /// Requests over HTTP next to sandbox-agent; not measured if it is not there
+    SandboxAgent,
+    /// Messages a second beside the archive of a fleet; needs a server of NATS
+    Archive,
+    /// Nodes of a fleet: requests by another node, lists; needs a server of NATS
     Fleet,
 }
 
@@ -100,11 +118,18 @@ pub(crate) fn run(options: &Options, root: &Path) -> Result<bool> {
             Subject::Network => network::roundtrips(&programs),
             Subject::Memory => network::memory(&programs),
             Subject::Daemon => pipes::daemon(&programs),
-            Subject::Kept => kept::measure(&programs, messages, rounds),
+            Subject::Stored => stored::measure(&programs)?,
+            Subject::Kept => kept::throughput(&programs, messages, rounds),
+            Subject::KeptRoundtrip => kept_roundtrips::measure(&programs),
             Subject::Takeover => takeover::measure(&programs, options.sessions),
             Subject::Words => words::measure(&programs, options.sessions),
+            Subject::Power => power::measure(&programs, root)?,
             Subject::Scan => scan::measure(&programs, root)?,
-            Subject::Fleet => fleet::measure(&programs, options.sessions, messages),
+            Subject::SandboxAgent => {
+                sandbox_agent::measure(&programs, options.sandbox_agent.as_deref(), root)?
+            }
+            Subject::Archive => archive::measure(&programs, messages),
+            Subject::Fleet => fleet::measure(&programs, options.sessions),
         })
     });
     let report = Report::new(measured.collect::<Result<_>>()?);

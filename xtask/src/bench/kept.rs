@@ -1,14 +1,12 @@
-//! What it costs that agents outlive their daemon: throughput and round trips with `[continuity] keep`, next to the same
-//! without it.
+//! What it costs that agents outlive their daemon: throughput with `[continuity] keep`, next to the same without it.
 //!
 //! Two daemons, one of either kind, each with one session, take turns in short pieces, so that a slow moment of the machine
-//! meets both. Not here: taking over, which is in `takeover.rs`.
+//! meets both. Not here: round trips, which are in `kept_roundtrips.rs`, and taking over, which is in `takeover.rs`.
 
-use super::client::{Client, Wire, prompt};
 use super::programs::Programs;
 use super::progress;
 use super::report::{Figure, shown};
-use super::samples::{in_both_places, median, now, percentile};
+use super::samples::{median, now};
 use acpd_testkit::{Daemon, Http, PATIENCE, Scratch};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -24,12 +22,6 @@ const SHORT: u64 = 400;
 /// One measurement of one side has so many messages, or so many bytes, whichever is less.
 const PIECE: u64 = 100_000;
 const PIECE_BYTES: u64 = 256 << 20;
-/// Requests of each kind and side that count, after those that do not, in turns of a block.
-const REQUESTS: usize = 4_000;
-const WARM_UP: usize = 500;
-const BLOCK: usize = 250;
-/// What a trivial request may take, times what it takes without (docs/adr/0027).
-const LONGER: f64 = 1.3;
 /// How often a session is looked at.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -89,16 +81,8 @@ pub(super) fn scratches(programs: &Programs) -> [Scratch; 2] {
     ["0s", KEEP].map(|keep| programs.scratch().keep(keep))
 }
 
-/// Both, which are one subject.
-pub(super) fn measure(programs: &Programs, messages: u64, rounds: u64) -> (Vec<Figure>, String) {
-    let (mut figures, said) = throughput(programs, messages, rounds);
-    let (others, remark) = roundtrips(programs);
-    figures.extend(others);
-    (figures, format!("{said}\n{remark}"))
-}
-
 /// Messages a second from an agent into the log, nobody watching.
-fn throughput(programs: &Programs, messages: u64, rounds: u64) -> (Vec<Figure>, String) {
+pub(super) fn throughput(programs: &Programs, messages: u64, rounds: u64) -> (Vec<Figure>, String) {
     let mut sides = scratches(programs).map(|scratch| {
         let daemon = programs.serve(&scratch);
         Side { session: Session::begin(&daemon, "example", "hi"), daemon, _scratch: scratch }
@@ -143,41 +127,4 @@ pub(super) fn stream(session: &mut Session, messages: u64, text: u64) -> f64 {
     session.prompt(&format!("stream {messages} {text}"));
     session.until(|info| info["state"] == "idle");
     messages as f64 / begun.elapsed().as_secs_f64()
-}
-
-/// What a request takes longer when its agent outlives the daemon.
-fn roundtrips(programs: &Programs) -> (Vec<Figure>, String) {
-    let figures = in_both_places(|place, limited| {
-        progress(format_args!("kept: round trips{place}"));
-        let scratches = scratches(programs);
-        let mut daemons = scratches.each_ref().map(|scratch| programs.serve(scratch));
-        let mut clients = daemons.each_ref().map(Client::over_websocket);
-        let sessions = clients.each_mut().map(Client::settled_session);
-        let pings = sessions.each_ref().map(|session| json!({"sessionId": session}).to_string());
-        let prompts = sessions.each_ref().map(|session| prompt(session, "hi").to_string());
-        let mut figures = Vec::new();
-        for (what, method, params) in
-            [("a request", "_example/ping", pings), ("a prompt", "session/prompt", prompts)]
-        {
-            let mut times = [Vec::new(), Vec::new()];
-            for block in 0..(WARM_UP + REQUESTS) / BLOCK {
-                for side in [0, 1] {
-                    let took = (0..BLOCK).map(|_| clients[side].timed(method, &params[side])[1]);
-                    let took: Vec<f64> = took.collect();
-                    times[side].extend(took.into_iter().filter(|_| block >= WARM_UP / BLOCK));
-                    assert!(clients[side].wire.answer().get("result").is_some(), "{method}");
-                }
-            }
-            let name = format!("kept: round trip of {what}{place}");
-            let figure = Figure::new(&*name, "us", times.each_mut().map(|times| median(times)));
-            // A prompt waits for its commit, too, which takes what the disk takes (docs/adr/0022).
-            figures.push(if limited && what == "a request" { figure.at_most(LONGER) } else { figure });
-            let slow = times.each_mut().map(|times| percentile(times, 99));
-            figures.push(Figure::new(format!("{name}, p99"), "us", slow));
-        }
-        drop(clients);
-        daemons.iter_mut().for_each(|daemon| drop(daemon.stop()));
-        figures
-    });
-    (figures, format!("kept: round trips over a WebSocket, medians of {REQUESTS} each, in turns of {BLOCK}"))
 }
