@@ -301,6 +301,14 @@ impl Client {
         self.until(&format!("the text {text:?}"), |message| message.text().is_some_and(|t| t.contains(text)))
     }
 
+    /// Waits until a chunk of text contains `text`, if none does that has come already.
+    pub fn until_said(&mut self, text: &str) {
+        let says = |message: &Message| message.text().is_some_and(|said| said.contains(text));
+        if !self.received().iter().any(says) {
+            self.until_text(text);
+        }
+    }
+
     /// The text of all chunks so far of one session since a request.
     pub fn text_since(&self, asked: &Asked, session: &str) -> String {
         let own = self.since(asked).iter().filter(|message| message.session() == Some(session));

@@ -4,7 +4,7 @@
 
 use crate::binary::acpd;
 use crate::lines::{Lines, Next, text_of};
-use crate::process::{Exit, exit_of, has_no_zombies};
+use crate::process::{Exit, exit_of, has_no_zombies, suspend};
 use crate::run_mark::RunMark;
 use crate::scratch::Scratch;
 use rustix::process::{Pid, Signal, kill_process};
@@ -113,6 +113,14 @@ impl Daemon {
     pub fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw).expect("a process id");
         kill_process(pid, signal).expect("the daemon lives");
+    }
+
+    /// Stops it by SIGSTOP, and waits until all of it stands still.
+    ///
+    /// # Panics
+    /// When it is gone already.
+    pub fn suspend(&self) {
+        suspend(self.pid());
     }
 
     /// Kills it, as a crash would, and waits for its end.

@@ -15,6 +15,7 @@ mod database_locks;
 mod event_schema;
 mod gate;
 mod http;
+mod lateness;
 #[cfg(feature = "logs")]
 mod legality;
 mod lines;
@@ -51,6 +52,7 @@ pub use database_locks::lasting_locks;
 pub use event_schema::{check_event, hook_body, run_lines};
 pub use gate::{Arrival, Gate};
 pub use http::{Answer, Event, Events, Http};
+pub use lateness::Lateness;
 #[cfg(feature = "logs")]
 pub use legality::judge_log;
 #[cfg(feature = "logs")]
@@ -65,7 +67,7 @@ pub use noise::noise;
 #[cfg(feature = "schema")]
 pub use oracle::{check_from_agent, check_from_client};
 pub use process::{Exit, ReadTimeout, anonymous_memory, exit_of, families, limit_files, open_files};
-pub use process::{peak_memory, processor_time, resident_memory, running, thread_names, zombie_children};
+pub use process::{peak_memory, processor_time, running, thread_names, zombie_children};
 pub use pseudo_terminal::{OnTerminal, PseudoTerminal};
 pub use record::{containment_here, timeless};
 pub use run_mark::{Marked, RunMark, end_left_behind};

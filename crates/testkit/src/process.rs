@@ -2,9 +2,9 @@
 //!
 //! Linux only, like the tests that need it.
 
-use crate::clock::Deadline;
+use crate::clock::{Deadline, until};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, pidfd_open, prlimit};
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal, kill_process, pidfd_open, prlimit};
 use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Read};
@@ -70,6 +70,22 @@ impl<R: Read + AsFd> Read for ReadTimeout<R> {
     }
 }
 
+/// Stops a process by SIGSTOP, and waits until all of it stands still: on a busy machine a thread may go on, and answer, before the
+/// one runs that takes the signal.
+pub(crate) fn suspend(pid: u32) {
+    let process = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a process id");
+    kill_process(process, Signal::STOP).expect("the process lives");
+    until("all of it stands still", || stands_still(pid).then_some(()));
+}
+
+/// Each thread of a process is stopped.
+fn stands_still(pid: u32) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("the process lives").flatten();
+    // One that has ended meanwhile does nothing any more.
+    let mut stats = tasks.filter_map(|task| fs::read_to_string(task.path().join("stat")).ok());
+    stats.all(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T')))
+}
+
 /// How many descriptors a process has open.
 ///
 /// # Panics
@@ -94,14 +110,6 @@ pub fn limit_files(pid: u32, bytes: Option<u64>) {
 /// When it is gone.
 pub fn peak_memory(pid: u32) -> u64 {
     memory(pid, "VmHWM:")
-}
-
-/// The memory that a process has resident now, in bytes.
-///
-/// # Panics
-/// When it is gone.
-pub fn resident_memory(pid: u32) -> u64 {
-    memory(pid, "VmRSS:")
 }
 
 /// The memory that a process has for itself, in bytes: its anonymous pages, since those of files are shared and

@@ -183,6 +183,30 @@ impl Scratch {
         command
     }
 
+    /// Writes a script that can be run. Another process writes it: a program that starts meanwhile in this one would inherit the
+    /// open file, and what is open for writing cannot be run.
+    ///
+    /// # Panics
+    /// When it cannot be written.
+    pub fn write_program(&self, file: &Path, script: &str) {
+        let mut command = self.command("sh");
+        command.args(["-c", "cat >\"$1\" && chmod 755 \"$1\"", "sh"]).arg(file).stdin(Stdio::piped());
+        let mut child = command.spawn().expect("sh starts");
+        let mut input = child.stdin.take().expect("it is piped");
+        std::io::Write::write_all(&mut input, script.as_bytes()).expect("it is read");
+        drop(input);
+        assert!(child.wait().expect("it is our child").success(), "{} is written", file.display());
+    }
+
+    /// Copies acpd to where nothing runs yet; by another process, as [`Self::write_program`] does it.
+    ///
+    /// # Panics
+    /// When there is no room.
+    pub fn copy_acpd(&self, file: &Path) {
+        let copied = self.command("cp").arg(acpd()).arg(file).status();
+        assert!(copied.expect("cp is there").success(), "{} is written", file.display());
+    }
+
     /// Whether a program can be run by its name here.
     pub fn finds(&self, program: &str) -> bool {
         let mut command = self.command(program);
@@ -216,7 +240,7 @@ impl Scratch {
     ///
     /// # Panics
     /// When there is none.
-    pub(crate) fn hold_port(&self) -> SocketAddr {
+    pub fn hold_port(&self) -> SocketAddr {
         let cloexec = SocketFlags::CLOEXEC;
         let socket = socket_with(AddressFamily::INET, SocketType::STREAM, cloexec, None).expect("a socket");
         set_socket_reuseaddr(&socket, true).expect("it is a socket");

@@ -3,7 +3,7 @@
 //! Invariant: every wait is for an event and bounded; dropped, it takes its process with it.
 
 use crate::lines::{Lines, Next, text_of};
-use crate::process::{Exit, exit_of};
+use crate::process::{Exit, exit_of, suspend};
 use crate::run_mark::RunMark;
 use crate::scratch::Scratch;
 use rustix::process::{Pid, Signal, kill_process};
@@ -63,6 +63,14 @@ impl Started {
     pub fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a process id");
         kill_process(pid, signal).expect("it lives");
+    }
+
+    /// Stops it by SIGSTOP, and waits until all of it stands still.
+    ///
+    /// # Panics
+    /// When it is gone already.
+    pub fn suspend(&self) {
+        suspend(self.child.id());
     }
 
     /// Closes stdout under it and waits for its end: how it ended, and stderr.

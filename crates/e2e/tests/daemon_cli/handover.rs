@@ -4,11 +4,10 @@ mod agents;
 mod held_signals;
 
 use crate::cli::{done, fails, front_end, json, leave, load, run, start, state, stdio};
-use acpd_e2e::{Daemon, Exit, Http, Scratch, WebSocket, acpd, until};
+use acpd_e2e::{Daemon, Exit, Http, Scratch, WebSocket, until};
 use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,9 +17,7 @@ use std::thread::JoinHandle;
 /// Installs a copy of acpd, as an upgrade does: a new file under the old name.
 fn install(scratch: &Scratch) -> PathBuf {
     let (path, fresh) = (scratch.path("acpd"), scratch.path("acpd.new"));
-    // By another process: a program that starts meanwhile in this one would inherit the open file, which cannot be run then.
-    let copied = scratch.command("cp").arg(acpd()).arg(&fresh).status();
-    assert!(copied.expect("cp is there").success(), "there is room");
+    scratch.copy_acpd(&fresh);
     std::fs::rename(fresh, &path).expect("it is replaced");
     path
 }
@@ -28,8 +25,7 @@ fn install(scratch: &Scratch) -> PathBuf {
 /// Installs something else in its place.
 fn install_script(scratch: &Scratch, script: &str) {
     let (path, fresh) = (scratch.path("acpd"), scratch.path("acpd.new"));
-    std::fs::write(&fresh, format!("#!/bin/sh\n{script}\n")).expect("there is room");
-    std::fs::set_permissions(&fresh, PermissionsExt::from_mode(0o755)).expect("it is ours");
+    scratch.write_program(&fresh, &format!("#!/bin/sh\n{script}\n"));
     std::fs::rename(fresh, path).expect("it is replaced");
 }
 
@@ -317,13 +313,13 @@ fn a_stop_goes_over_a_hand_over() {
     client.read_to_end();
 }
 
-/// Waits until a daemon takes no client any more, while its socket is open.
+/// Waits until a daemon takes no client any more, while its socket is open. One that does answers soon, however busy the machine is.
 fn until_not_ready(socket: &Path) {
     until("no answer", || {
         let mut stream = UnixStream::connect(socket).expect("it is open");
-        stream.set_read_timeout(Some(std::time::Duration::from_millis(200))).expect("not zero");
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(5))).expect("not zero");
         let asked =
-            stream.write_all(b"GET /v1/ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+            stream.write_all(b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         let mut answer = [0; 16];
         (asked.is_err() || !matches!(stream.read(&mut answer), Ok(read) if read > 0)).then_some(())
     });

@@ -5,7 +5,7 @@ use acpd_e2e::{Daemon, Exit, Http, Scratch, Started, acpd};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -28,22 +28,21 @@ const AGENTS: [(&str, &str, &str); 14] = [
 ];
 
 /// Makes a program that is the example agent, and notes what it was called with.
-pub(crate) fn stand_in(file: &Path, more: &str) -> PathBuf {
+pub(crate) fn stand_in(scratch: &Scratch, file: &Path, more: &str) -> PathBuf {
     fs::create_dir_all(file.parent().expect("a parent")).expect("a directory");
     let script = format!(
         "#!/bin/sh\necho \"$*\" >>'{}.called'\n{more}\nexec {} example-agent $LOGIN\n",
         file.display(),
         acpd().display()
     );
-    fs::write(file, script).expect("a program");
-    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).expect("its mode");
+    scratch.write_program(file, &script);
     file.to_owned()
 }
 
 /// The same, of a package of npm, linked to in a directory of programs.
 fn of_npm(scratch: &Scratch, bin: &str, program: &str, package: &str, version: &str) {
     let home = scratch.path(&format!("{bin}-lib/node_modules/{package}"));
-    let real = stand_in(&home.join("dist/index.js"), "");
+    let real = stand_in(scratch, &home.join("dist/index.js"), "");
     let manifest = json!({"name": package, "version": version, "bin": {program: "dist/index.js"}});
     fs::write(home.join("package.json"), manifest.to_string()).expect("a manifest");
     fs::create_dir_all(scratch.path(bin)).expect("a directory");
@@ -107,11 +106,11 @@ fn get(daemon: &Daemon, path: &str) -> String {
 #[test]
 fn a_check_names_the_login_of_the_makers() {
     let scratch = Scratch::new();
-    stand_in(&scratch.path("bin/claude-agent-acp"), "");
+    stand_in(&scratch, &scratch.path("bin/claude-agent-acp"), "");
     let check = || run(&scratch, &["bin"], &["agents", "check", "claude"]);
     let (exit, out, err) = check();
     assert!(exit == Exit::Code(0) && out.ends_with("login     none needed or offered\n"), "{out}{err}");
-    stand_in(&scratch.path("bin/claude"), "");
+    stand_in(&scratch, &scratch.path("bin/claude"), "");
     let (_, out, err) = check();
     assert!(out.ends_with("login     Claude: `claude /login`\n"), "{out}{err}");
 }
@@ -140,7 +139,7 @@ fn every_known_agent_runs_by_its_name() {
     let scratch = Scratch::new();
     for (name, program, package) in AGENTS {
         let (bin, file) = match package {
-            "" => ("bin".to_owned(), stand_in(&scratch.path("bin").join(program), "")),
+            "" => ("bin".to_owned(), stand_in(&scratch, &scratch.path("bin").join(program), "")),
             package => {
                 of_npm(&scratch, name, program, package, "0.1.2");
                 let real = format!("{name}-lib/node_modules/{package}/dist/index.js");
@@ -218,7 +217,7 @@ fn a_daemon_finds_what_is_installed_later() {
     let whoami: Value = serde_json::from_str(&get(&daemon, "/v1/whoami")).expect("JSON");
     assert_eq!(whoami["agents"], json!(["example"]));
 
-    let file = stand_in(&scratch.path("bin/gemini"), "");
+    let file = stand_in(&scratch, &scratch.path("bin/gemini"), "");
     let (exit, out, err) = ask();
     assert_eq!((exit, out.trim()), (Exit::Code(0), "hello"), "{err}");
     let listed: Value = serde_json::from_str(&get(&daemon, "/v1/agents")).expect("JSON");
@@ -239,7 +238,7 @@ fn a_daemon_finds_what_is_installed_later() {
 fn an_entry_wins() {
     let own = Scratch::new();
     let scratch = own.example("gemini", &["--without", "load"]);
-    let file = stand_in(&scratch.path("bin/gemini"), "");
+    let file = stand_in(&scratch, &scratch.path("bin/gemini"), "");
     let (exit, out, err) = run(&scratch, &["bin"], &["run", "--agent", "gemini", "hello"]);
     assert_eq!((exit, out.trim()), (Exit::Code(0), "hello"), "{err}");
     assert_eq!(called(&file), "", "the other one was not started");
@@ -254,9 +253,12 @@ fn an_entry_wins() {
 fn the_list_is_the_same_with_and_without_a_daemon() {
     let scratch = Scratch::new().agent("absent", "/no/such/program", &[]);
     of_npm(&scratch, "bin", "gemini", "@google/gemini-cli", "0.61.0");
-    let kimi =
-        stand_in(&scratch.path("bin/kimi"), "[ \"$1\" = --version ] && echo 'kimi, version 2.1.0' && exit 0");
-    stand_in(&scratch.path("bin/codex-acp"), "[ \"$1\" = --version ] && exit 3");
+    let kimi = stand_in(
+        &scratch,
+        &scratch.path("bin/kimi"),
+        "[ \"$1\" = --version ] && echo 'kimi, version 2.1.0' && exit 0",
+    );
+    stand_in(&scratch, &scratch.path("bin/codex-acp"), "[ \"$1\" = --version ] && exit 3");
     fs::create_dir(scratch.path(".kimi")).expect("a directory");
     let with = || {
         let mut command = command(&scratch, &["bin"]);
@@ -308,7 +310,7 @@ fn a_version_is_not_waited_for() {
     let scratch = Scratch::new();
     let hangs = "[ \"$1\" = --version ] && while :; do read line </dev/zero; done";
     for program in ["qwen", "copilot"] {
-        stand_in(&scratch.path("bin").join(program), hangs);
+        stand_in(&scratch, &scratch.path("bin").join(program), hangs);
     }
     let listed = list(&scratch, command(&scratch, &["bin"]));
     assert_eq!(names(&listed, "agents"), ["copilot", "example", "qwen"]);

@@ -172,7 +172,7 @@ fn variables_are_said_to_be_set() {
 fn the_login_of_a_known_agent_is_seen() {
     let scratch = Scratch::new();
     scratch.config_file();
-    stand_in(&scratch.path("bin/codex-acp"), "[ \"$1\" = --version ] && echo 2.6.0 && exit 0");
+    stand_in(&scratch, &scratch.path("bin/codex-acp"), "[ \"$1\" = --version ] && echo 2.6.0 && exit 0");
     let with = || {
         let mut command = command(&scratch, &["bin"]);
         let file = scratch.path(".codex/auth.json");

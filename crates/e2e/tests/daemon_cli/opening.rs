@@ -118,8 +118,7 @@ fn the_code_is_in_no_argument() {
     let seen = scratch.path("seen");
     let browser = bin.join("xdg-open");
     let script = format!("#!/bin/sh\nprintf '%s' \"$*\" > '{0}.new' && mv '{0}.new' '{0}'\n", seen.display());
-    std::fs::write(&browser, script).expect("written");
-    std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o755)).expect("it may be run");
+    scratch.write_program(&browser, &script);
     let open = |display: &str| {
         let mut command = scratch.command(acpd());
         for word in args(&scratch, &["open"]) {

@@ -211,7 +211,7 @@ fn a_cancel_outlives_two_daemons() {
         let asked = client.prompt(&session, "hello\nhang");
         client.until_text("hello");
         // It reads no more, and the cancel is lost with it.
-        daemon.signal(Signal::STOP);
+        daemon.suspend();
         client.notify("session/cancel", &json!({"sessionId": session}));
         // The front end answers this itself, behind what it has sent before.
         client.write_line(b"\xff");
@@ -270,8 +270,9 @@ fn a_run_shows_all_of_its_turn() {
 #[test]
 fn a_run_is_not_lost_in_its_first_moment() {
     let scratch = Scratch::new();
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let address = listener.local_addr().expect("it has one");
+    // Nobody else is given it meanwhile.
+    let address = scratch.hold_port();
+    let listener = std::net::TcpListener::bind(address).expect("nobody listens there");
     // It takes the connection and is gone.
     let gone = std::thread::spawn(move || drop(listener.accept().expect("a connection")));
     let run = start(&scratch, &["run", "--connect", &format!("http://{address}"), "hello"]);
@@ -280,8 +281,9 @@ fn a_run_is_not_lost_in_its_first_moment() {
     let (exit, out, err) = run.end();
     assert_eq!((exit, out.contains("hello")), (Exit::Code(0), true), "{err}");
     daemon.stop();
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let url = format!("http://{}", listener.local_addr().expect("it has one"));
+    let address = scratch.hold_port();
+    let listener = std::net::TcpListener::bind(address).expect("nobody listens there");
+    let url = format!("http://{address}");
     let gone = std::thread::spawn(move || drop(listener.accept().expect("a connection")));
     let mut command = scratch.command(acpd());
     command.args(args(&scratch, &["run", "--connect", &url, "hello"]).iter().map(AsRef::<str>::as_ref));

@@ -18,7 +18,7 @@ const EACH: u64 = 6 * 1024;
 const AUTHORIZATION: (&str, &str) = ("Authorization", "Bearer a-token-of-the-test");
 
 /// Settings by which glibc gives back what is free, so that what is kept is not hidden in what was free before; other allocators do not look.
-const GIVEN_BACK: [(&str, &str); 4] = [
+pub(crate) const GIVEN_BACK: [(&str, &str); 4] = [
     ("MALLOC_ARENA_MAX", "1"),
     ("MALLOC_MMAP_THRESHOLD_", "32768"),
     ("MALLOC_TRIM_THRESHOLD_", "0"),

@@ -18,7 +18,7 @@ fn limited(scratch: &Scratch, program: &str) -> (Command, PathBuf) {
     }
     // The build may be where only root can go.
     let binary = scratch.path("acpd");
-    std::fs::copy(acpd(), &binary).expect("there is room for a copy");
+    scratch.copy_acpd(&binary);
     std::fs::set_permissions(&binary, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
     let work = scratch.work();
     for path in [work.parent().expect("it is in the scratch directory"), &work] {
