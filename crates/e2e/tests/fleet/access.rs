@@ -10,7 +10,7 @@ fn no_right_is_gained_by_another_door() {
     let of_a = [token("ci", "ci-of-a", "control"), token("look", "look-of-a", "observe")].concat();
     let of_b = [token("ci", "ci-of-b", "control"), token("boss", "boss-of-b", "admin")].concat();
     let of_b = of_b + &token("shared", "look-of-a", "control");
-    let fleet = Fleet::start(&[("a", &of_a), ("b", &of_b)]);
+    let fleet = Fleet::lasting(&[("a", &of_a), ("b", &of_b)], "0s");
     let [a, b] = &fleet.nodes[..] else { panic!("there are two") };
     let created = a.ask_as("ci-of-a", "POST", "/v1/sessions", &a.wanted(&json!({})));
     assert_eq!(created.status, 201, "{created:?}");
@@ -53,7 +53,7 @@ fn no_right_is_gained_by_another_door() {
 // design fleet, access: callers at the Unix socket see rows; acting elsewhere needs ACPD_TOKEN
 #[test]
 fn the_owner_of_a_node_sees_rows_and_needs_a_token_elsewhere() {
-    let fleet = Fleet::two();
+    let fleet = Fleet::lasting_two();
     let [a, b] = &fleet.nodes[..] else { panic!("there are two") };
     let session = a.create(&json!({}));
     b.sees(&session, "it is listed", |_| true);

@@ -21,7 +21,7 @@ fn is_question(message: &Message) -> bool {
 // contract 7.3: every request of ACP reaches the owner: list, load, prompt, and what the agent asks
 #[test]
 fn an_editor_uses_a_session_of_another_node() {
-    let fleet = Fleet::two();
+    let fleet = Fleet::lasting_two();
     let [a, b] = &fleet.nodes[..] else { panic!("there are two") };
     let session = b.create(&json!({"prompt": "say the Größe"}));
     a.sees(&session, "it is listed", |listed| listed["lastTurn"]["stopReason"] == "end_turn");

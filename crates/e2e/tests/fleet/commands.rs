@@ -62,7 +62,7 @@ fn runs(node: &Node, session: &str) {
 // fleet stands
 #[test]
 fn a_daemon_counts_its_own_sessions() {
-    let fleet = Fleet::start_kept(&["a", "b"], "60s", "");
+    let fleet = Fleet::lasting(&[("a", ""), ("b", "")], "60s");
     let [a, b] = &fleet.nodes[..] else { panic!("there are two") };
     let theirs = b.create(&json!({}));
     let own = a.create(&json!({}));
@@ -116,7 +116,7 @@ fn a_lost_node_is_told() {
     let first = followed.next_line().expect("its events");
     assert!(first.contains("created"), "{first}");
     // It asks again once the node counts as lost: before, it is told that the node does not answer.
-    followed.signal(Signal::STOP);
+    followed.suspend();
     fleet.nodes[1].daemon.kill();
     let a = &fleet.nodes[0];
     a.sees(&session, "it is shown", |listed| listed["reachable"] == false);
@@ -169,7 +169,7 @@ fn a_prompt_waits_for_a_node_that_comes_back() {
 // contract 7.1: acpd nodes drain says what it waits for, who there is, and how to undo it
 #[test]
 fn a_node_is_drained_and_who_waits_is_told() {
-    let fleet = Fleet::two();
+    let fleet = Fleet::lasting_two();
     let [a, b] = &fleet.nodes[..] else { panic!("there are two") };
     let session = a.create(&json!({}));
     let err = fails(a, 2, &["nodes", "drain"]);

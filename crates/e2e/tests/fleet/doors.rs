@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 // contract 7.3: one door: lists of all nodes have all sessions, each with its node
 #[test]
 fn any_node_lists_all_sessions() {
-    let fleet = Fleet::start(&[("a", ""), ("b", ""), ("c", "")]);
+    let fleet = Fleet::lasting(&[("a", ""), ("b", ""), ("c", "")], "0s");
     let sessions: Vec<String> = fleet
         .nodes
         .iter()
@@ -53,7 +53,7 @@ fn any_node_lists_all_sessions() {
 // contract 7.3: one door: every request of REST reaches the owner, with streams and cursors
 #[test]
 fn any_node_uses_any_session() {
-    let fleet = Fleet::start(&[("a", ""), ("b", ""), ("c", "")]);
+    let fleet = Fleet::lasting(&[("a", ""), ("b", ""), ("c", "")], "0s");
     let [a, b, c] = &fleet.nodes[..] else { panic!("there are three") };
     let session = a.create(&json!({}));
     let path = |rest: &str| format!("/v1/sessions/{session}{rest}");
@@ -97,7 +97,7 @@ fn any_node_uses_any_session() {
 // contract 7.3: forwarded once at most: 421 with the owner
 #[test]
 fn a_request_is_forwarded_once() {
-    let fleet = Fleet::two();
+    let fleet = Fleet::lasting_two();
     let [a, b] = &fleet.nodes[..] else { panic!("there are two") };
     let session = a.create(&json!({}));
     b.sees(&session, "it is listed", |_| true);

@@ -27,7 +27,7 @@ fn turns(node: &Node, session: &str) -> usize {
 // contract 7.3: a new session is there at every door as soon as its creator knows of it
 #[test]
 fn a_session_that_has_begun_is_at_every_door() {
-    let fleet = Fleet::two();
+    let fleet = Fleet::lasting_two();
     let [a, b] = &fleet.nodes[..] else { panic!("there are two") };
     let mut client = editor(b);
     for _ in 0..10 {
@@ -90,7 +90,7 @@ fn a_key_means_one_session_at_every_door() {
 // contract 7.3: a request that is refused keeps no key from its next try at another node
 #[test]
 fn a_key_of_which_no_session_came_is_free() {
-    let fleet = Fleet::two();
+    let fleet = Fleet::lasting_two();
     let [a, b] = &fleet.nodes[..] else { panic!("there are two") };
     let wrong = json!({"agent": "example", "cwd": "/nowhere"});
     assert_eq!(create_under(a, "k", &wrong).status, 400);

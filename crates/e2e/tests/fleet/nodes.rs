@@ -3,11 +3,14 @@
 use acpd_e2e::{Answer, Daemon, Events, Http, NatsServer, NetworkLink, Scratch, until};
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The token that all nodes know, with all rights; others are each node's own.
 pub(crate) const ROOT: &str = "root-of-all-nodes";
-/// How long a node that says nothing counts as being there, and what the design gives beyond.
-pub(crate) const LEASE_MS: u64 = 2_000;
+/// The time after which a node that says nothing is lost.
+pub(crate) const LEASE: Duration = Duration::from_secs(2);
+/// The same where no node is lost: on a busy machine a heartbeat may be seconds late.
+pub(crate) const LONG_LEASE: Duration = Duration::from_secs(20);
 
 /// A daemon that is a node.
 pub(crate) struct Node {
@@ -33,13 +36,18 @@ impl Fleet {
 
     /// The same with more in the section of the fleet.
     pub(crate) fn start_with(names: &[(&'static str, &str)], section: &str) -> Self {
-        Self::begin(NatsServer::start(), names, "0s", section)
+        Self::begin(NatsServer::start(), names, "0s", section, LEASE)
     }
 
     /// The same with agents that outlive their daemons for so long.
     pub(crate) fn start_kept(names: &[&'static str], keep: &str, section: &str) -> Self {
         let names: Vec<_> = names.iter().map(|name| (*name, "")).collect();
-        Self::begin(NatsServer::start(), &names, keep, section)
+        Self::begin(NatsServer::start(), &names, keep, section, LEASE)
+    }
+
+    /// Nodes of which the test loses none, with agents that outlive their daemons for so long.
+    pub(crate) fn lasting(names: &[(&'static str, &str)], keep: &str) -> Self {
+        Self::begin(NatsServer::start(), names, keep, "", LONG_LEASE)
     }
 
     /// All that can be said of it.
@@ -48,8 +56,9 @@ impl Fleet {
         names: &[(&'static str, &str)],
         keep: &str,
         section: &str,
+        lease: Duration,
     ) -> Self {
-        let start = |name, more| Node::start(&server, name, keep, (more, section));
+        let start = |name, more| Node::start(&server, name, keep, (more, section), lease);
         let nodes: Vec<Node> = names.iter().map(|(name, more)| start(name, more)).collect();
         let fleet = Self { nodes, server };
         for node in &fleet.nodes {
@@ -63,19 +72,31 @@ impl Fleet {
     pub(crate) fn two() -> Self {
         Self::start(&[("a", ""), ("b", "")])
     }
+
+    /// Two of which the test loses none.
+    pub(crate) fn lasting_two() -> Self {
+        Self::lasting(&[("a", ""), ("b", "")], "0s")
+    }
 }
 
 impl Node {
-    fn start(server: &NatsServer, name: &'static str, keep: &str, (more, section): (&str, &str)) -> Self {
+    fn start(
+        server: &NatsServer,
+        name: &'static str,
+        keep: &str,
+        (more, section): (&str, &str),
+        lease: Duration,
+    ) -> Self {
         let link = NetworkLink::to(server.address());
         // An agent that is somewhere else does not know what it was told here.
         let scratch =
             Scratch::new().keep(keep).example("example", &[]).config("resume_with_transcript = true");
         let scratch = scratch.config(&format!(
             "{}\n{more}\n\
-             [fleet]\nurl = \"nats://{}\"\nnode = \"{name}\"\nheartbeat = \"500ms\"\nlease = \"{LEASE_MS}ms\"\n{section}",
+             [fleet]\nurl = \"nats://{}\"\nnode = \"{name}\"\nheartbeat = \"500ms\"\nlease = \"{}ms\"\n{section}",
             token("root", ROOT, "admin"),
-            link.address()
+            link.address(),
+            lease.as_millis()
         ));
         let daemon = scratch.serve();
         Self { name, daemon, scratch, link }

@@ -7,7 +7,7 @@ use serde_json::json;
 // design fleet, placement: labels and a node are looked for by the node that is asked; without, a session begins there
 #[test]
 fn sessions_go_where_they_are_wanted() {
-    let fleet = Fleet::start(&[("a", ""), ("b", "")]);
+    let fleet = Fleet::lasting_two();
     let [a, b] = &fleet.nodes[..] else { panic!("there are two") };
     let of = |more| {
         let answer = a.ask("POST", "/v1/sessions", &a.wanted(&more));
@@ -41,7 +41,7 @@ fn sessions_go_where_they_are_wanted() {
 // contract 7.1, contract 7.3: a node that drains takes no new sessions, also after a restart; those that it has go on
 #[test]
 fn a_node_that_drains_takes_none() {
-    let mut fleet = Fleet::two();
+    let mut fleet = Fleet::lasting_two();
     let kept = fleet.nodes[0].create(&json!({}));
     // By the other door.
     let drained = fleet.nodes[1].ask("POST", "/v1/nodes/a/drain", &json!({}));

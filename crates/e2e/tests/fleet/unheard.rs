@@ -1,7 +1,7 @@
 //! Sessions that a door does not know because their node is not heard, or has not told them yet.
 
 use crate::archive::{archived, events, prompt};
-use crate::nodes::{Fleet, Node, id};
+use crate::nodes::{Fleet, LEASE, Node, id};
 use acpd_e2e::{Carries, NatsServer, until};
 use serde_json::{Value, json};
 
@@ -97,7 +97,7 @@ fn a_request_right_behind_a_drain_goes_on() {
 #[test]
 fn a_server_that_takes_short_messages_has_all() {
     let server = NatsServer::start_at(acpd_e2e::nats_place(1)[0], "max_payload: 64KB", &[]);
-    let mut fleet = Fleet::begin(server, &[("a", ""), ("b", "")], "0s", "");
+    let mut fleet = Fleet::begin(server, &[("a", ""), ("b", "")], "0s", "", LEASE);
     let [a, b] = &fleet.nodes[..] else { panic!("there are two") };
     let long = a.create(&json!({}));
     prompt(a, &long, &format!("title {}", "t".repeat(2_000_000)));
@@ -125,7 +125,7 @@ fn sessions_of_two_policies_share_no_process() {
         "[agents.shared]\ncommand = {:?}\nargs = [\"example-agent\"]\nshare_process = true\n",
         acpd_e2e::acpd().display().to_string()
     );
-    let mut fleet = Fleet::begin(NatsServer::start(), &[("a", &shared), ("b", "")], "10m", "");
+    let mut fleet = Fleet::begin(NatsServer::start(), &[("a", &shared), ("b", "")], "10m", "", LEASE);
     let a = &fleet.nodes[0];
     let wanted = |partition: &str| json!({"agent": "shared", "partition": partition});
     let movable = until("the fleet knows the node", || {

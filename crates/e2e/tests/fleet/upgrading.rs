@@ -53,7 +53,7 @@ fn count(events: &[Value], kind: &str) -> usize {
 // design fleet, contract 7.1: one node after the other is upgraded under load: 0 turns lost, each prompt runs once
 #[test]
 fn no_turn_is_lost_over_upgrades_of_all_nodes() {
-    let fleet = Fleet::start_kept(&["a", "b", "c"], "60s", "");
+    let fleet = Fleet::lasting(&[("a", ""), ("b", ""), ("c", "")], "60s");
     let nodes = &fleet.nodes;
     let door_of = |index: usize| &nodes[(index + 1) % nodes.len()];
     let prompt: String = (0..WORDS).map(|word| format!("w{word}\nsleep {PACE_MS}\n")).collect();

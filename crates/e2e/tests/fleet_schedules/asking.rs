@@ -5,9 +5,8 @@
 use crate::board::Board;
 use crate::dice::Dice;
 use crate::world::ROOT;
-use acpd_e2e::{Deadline, Stopwatch};
+use acpd_e2e::{Deadline, Lateness};
 use serde_json::{Value, json};
-use std::cell::Cell;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -16,10 +15,6 @@ use std::time::Duration;
 const ANSWER: Duration = Duration::from_secs(5);
 /// How often it is looked whether it is still to be waited for.
 const LOOK: Duration = Duration::from_millis(200);
-/// What is late here is late in each of the processes that a request goes through.
-const LATE: u32 = 4;
-/// What a wait may be late by on any machine.
-const NOISE: Duration = Duration::from_millis(20);
 /// So long an answer is waited for, to say how late it was.
 const GIVEN_UP: Duration = Duration::from_secs(8);
 
@@ -65,17 +60,6 @@ pub(crate) fn ask(
     body: &Value,
     (limit, goes_on): (Duration, &dyn Fn() -> bool),
 ) -> Result<Reply, String> {
-    ask_measured(door, method, path, body, (limit, goes_on, &Cell::default()))
-}
-
-/// The same; what the machine was late with meanwhile, which is no fault of the door's, is added to `late`.
-fn ask_measured(
-    door: SocketAddr,
-    method: &str,
-    path: &str,
-    body: &Value,
-    (limit, goes_on, late): (Duration, &dyn Fn() -> bool, &Cell<Duration>),
-) -> Result<Reply, String> {
     let body = if body.is_null() { String::new() } else { body.to_string() };
     let deadline = Deadline::after(limit);
     let told = |error: std::io::Error| error.to_string();
@@ -88,10 +72,8 @@ fn ask_measured(
         body.len()
     );
     stream.write_all(request.as_bytes()).map_err(told)?;
-    let (mut answer, mut look) = (Vec::new(), Stopwatch::start());
+    let mut answer = Vec::new();
     while let Err(error) = stream.read_to_end(&mut answer) {
-        late.set(late.get() + look.passed().saturating_sub(LOOK + NOISE));
-        look = Stopwatch::start();
         let is_silent = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
         if !is_silent || deadline.is_over() || !goes_on() {
             return Err(format!("no answer: {error}"));
@@ -140,10 +122,10 @@ impl Asker<'_> {
             return;
         }
         let is_up = || !self.board.was_down(door, begun, self.board.now());
-        let late = Cell::default();
-        let reply = ask_measured(self.doors[door], method, &path, &body, (GIVEN_UP, &is_up, &late));
-        let (ended, judged) =
-            (self.board.now(), reply.as_ref().map_err(Clone::clone).and_then(Reply::judged));
+        let lateness = Lateness::measure();
+        let reply = ask(self.doors[door], method, &path, &body, (GIVEN_UP, &is_up));
+        let (ended, late) = (self.board.now(), lateness.end());
+        let judged = reply.as_ref().map_err(Clone::clone).and_then(Reply::judged);
         if self.board.was_down(door, begun, ended) {
             self.board.told().exempt += 1;
             return;
@@ -151,7 +133,7 @@ impl Asker<'_> {
         let took = ended - begun;
         match judged {
             Err(why) => self.board.wrong(format!("{method} {path} at node {door}, {took:?}: {why}")),
-            Ok(answer) if took > ANSWER + late.get() * LATE => {
+            Ok(answer) if took > ANSWER + late => {
                 self.board.wrong(format!("{method} {path} at node {door} took {took:?}: {answer}"));
             }
             Ok(answer) => {
