@@ -101,7 +101,10 @@ fn the_page_names_every_file() {
     done(&scratch, &["sessions", "export", &all[0], "--output", path]);
     done(&scratch, &["sessions", "delete", &all[0]]);
     done(&scratch, &["sessions", "import", path]);
-    assert!(done(&scratch, &["sessions", "search", "quokka"]).contains("quokka"));
+    // On a busy machine a search does not wait until all is indexed.
+    until("it is found", || {
+        done(&scratch, &["sessions", "search", "quokka"]).contains("quokka").then_some(())
+    });
     let begun =
         post(&daemon, "/v1/sessions", &json!({"agent": "example", "cwd": scratch.work(), "prompt": "hang"}))
             .json();

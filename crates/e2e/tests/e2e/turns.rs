@@ -1,6 +1,6 @@
 //! Prompts, cancels and the queue between them (requirements PR).
 
-use acpd_e2e::{Client, Scratch, shell_agent};
+use acpd_e2e::{Client, Gate, Scratch, shell_agent};
 use serde_json::{Value, json};
 
 fn cancel(client: &mut Client, session: &str) {
@@ -54,13 +54,25 @@ fn cancel_ends_the_turn_and_nothing_else() {
 #[test]
 fn a_cancel_that_is_ignored_is_bounded() {
     let scratch = Scratch::new().timeout("cancel", "300ms");
-    let (mut client, session) = scratch.session("example");
-    let ignored = client.prompt(&session, "ignore-cancel\nbegun\nsleep 1500\nlate words");
+    let gate = Gate::new(scratch.path("gate"));
+    // It reads the cancel when it has said all that it wants to.
+    let body = format!(
+        "take; first=$id; update begun; {}; update 'late words'\n\
+         id=$first; answer '{{\"stopReason\":\"end_turn\"}}'\n\
+         while take; do case $line in\n\
+         *'\"session/prompt\"'*) update 'next words'; answer '{{\"stopReason\":\"end_turn\"}}';;\n\
+         esac; done",
+        gate.line()
+    );
+    let scratch = scratch.shell("deaf", &shell_agent(&body));
+    let (mut client, session) = scratch.session("deaf");
+    let ignored = client.prompt(&session, "begin");
     client.until_text("begun");
     let next = client.prompt(&session, "next words");
     cancel(&mut client, &session);
     assert_eq!(client.result(&ignored), json!({"stopReason": "cancelled"}));
     assert_eq!(client.text_since(&ignored, &session), "begun");
+    gate.let_one_through();
     assert_eq!(client.result(&next)["stopReason"], "end_turn");
     let text = client.text_since(&ignored, &session);
     assert!(text.ends_with("late wordsnext words"), "{text}");

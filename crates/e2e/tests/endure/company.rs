@@ -38,14 +38,6 @@ fn leave(mut client: Client) {
     client.read_to_end();
 }
 
-/// Waits until the agent has said this, in the history or since.
-fn until_said(client: &mut Client, text: &str) {
-    let says = |message: &Message| message.text().is_some_and(|said| said.contains(text));
-    if !client.received().iter().any(says) {
-        client.until_text(text);
-    }
-}
-
 fn until_asked(client: &mut Client) -> Message {
     let method = "session/request_permission";
     if let Some(asked) = client.received().iter().find(|message| message.method() == Some(method)) {
@@ -72,7 +64,7 @@ fn viewers_come_and_go_and_are_asked_together() {
     client.until_text("00000100");
     // In the middle of it, at once and one after the other.
     for mut visitor in everybody(&daemon, &scratch, &session) {
-        until_said(&mut visitor, "00000500");
+        visitor.until_said("00000500");
         leave(visitor);
     }
     let asked = until_asked(&mut client);
@@ -100,7 +92,7 @@ fn viewers_come_and_go_and_are_asked_together() {
         });
         choose(&mut other, question, "reject-once");
         other.until("the refusal", |message| message.method() == Some("_sandboxagent/answer_refused"));
-        until_said(&mut other, "done");
+        other.until_said("done");
         leave(other);
     }
     assert_eq!(client.result(&turn)["stopReason"], "end_turn");
@@ -130,7 +122,7 @@ fn a_turn_needs_no_viewer() {
     let mut events = viewer.open(address);
     let mut all = everybody(&daemon, &scratch, &session);
     for viewer in all.iter_mut().chain([&mut client]) {
-        until_said(viewer, "here");
+        viewer.until_said("here");
     }
     while !viewer.seen.last().is_some_and(|event| event.contains("here\"}")) {
         assert!(matches!(viewer.take(&mut events), Came::Event(_)));

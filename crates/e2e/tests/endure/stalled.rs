@@ -19,7 +19,19 @@ const MEMORY: u64 = 160 << 20;
 // and lose nothing; the daemon's memory is bounded
 #[test]
 fn stalled_viewers_are_nobodys_burden() {
-    let scratch = Scratch::new().timeout("viewer_stall", "1s");
+    let is_near = |(alone, beside): &(Duration, Duration)| *beside < *alone * 3 + Duration::from_secs(2);
+    // A machine that is busy with other things may be the one that is late, so what took too long is tried again.
+    let mut tries = Vec::new();
+    while tries.len() < 3 && !tries.last().is_some_and(is_near) {
+        tries.push(times_of_turns());
+    }
+    assert!(tries.last().is_some_and(is_near), "alone, and beside stalled ones: {tries:?}");
+}
+
+/// The times of a turn with a viewer that reads, and of one with stalled viewers beside that.
+fn times_of_turns() -> (Duration, Duration) {
+    // Longer than one that reads is late on a busy machine.
+    let scratch = Scratch::new().timeout("viewer_stall", "5s");
     let mut daemon = scratch.serve();
     let (mut client, session) = driver(&daemon, &scratch);
     let address = daemon.address();
@@ -36,7 +48,7 @@ fn stalled_viewers_are_nobodys_burden() {
     let mut socket = attached(address, &scratch, "session/load", &session);
     socket.answer(2);
     let (scratch_of, watched) = (&scratch, session.as_str());
-    thread::scope(|scope| {
+    let beside = thread::scope(|scope| {
         let stalled = scope.spawn(move || {
             until_stalled(address, "sse");
             let closed = loop {
@@ -58,10 +70,6 @@ fn stalled_viewers_are_nobodys_burden() {
             assert!(code == 1008 && reason.contains("stalled"), "{code} {reason}");
         });
         let (beside, fast) = turn(&mut client, watched, address);
-        assert!(
-            beside < alone * 3 + Duration::from_secs(2),
-            "alone: {alone:?}, beside stalled ones: {beside:?}"
-        );
         assert!(peak_memory(daemon.pid()) < MEMORY, "{} MiB", peak_memory(daemon.pid()) >> 20);
 
         // All of them come back.
@@ -91,10 +99,12 @@ fn stalled_viewers_are_nobodys_burden() {
             numbers.see(&message);
         }
         assert!(numbers.is_whole() && numbers.seen() == MESSAGES, "{numbers:?}");
+        beside
     });
     assert!(peak_memory(daemon.pid()) < MEMORY, "{} MiB", peak_memory(daemon.pid()) >> 20);
     client.call("session/close", &json!({"sessionId": session}));
     daemon.stop();
+    (alone, beside)
 }
 
 /// A turn of 64 MiB with a viewer that reads: how long it took, and what that one saw.

@@ -120,9 +120,9 @@ fn a_turn_that_was_cancelled_by_the_end_is_told() {
 #[test]
 fn a_turn_is_not_idleness() {
     // Long enough for the prompt to come in time on a busy machine.
-    let scratch = Scratch::new().timeout("idle", "2s");
+    let scratch = Scratch::new().timeout("idle", "5s");
     let (mut client, session) = scratch.session("example");
-    let asked = client.prompt(&session, "begun\nsleep 2500\ndone");
+    let asked = client.prompt(&session, "begun\nsleep 5500\ndone");
     assert_eq!(client.result(&asked)["stopReason"], "end_turn");
     assert_eq!(client.text_since(&asked, &session), "begun\ndone");
     assert_eq!(

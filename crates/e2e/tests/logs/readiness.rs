@@ -3,12 +3,18 @@
 //! Nothing can be written to a file then: a daemon with smaller files than the limit has room, and begins sessions.
 
 use crate::journal::serve;
-use acpd_e2e::{Http, Scratch, limit_files, until_counted};
+use acpd_e2e::{Daemon, Http, Scratch, limit_files, until, until_counted};
 use serde_json::json;
 
 /// Has another process write the log of a daemon, which may write to no file.
 const PIPED: &str =
     r#"mkfifo "$LOG.pipe"; (env -i cat "$LOG.pipe" </dev/null >"$LOG" 2>/dev/null &); LOG="$LOG.pipe";"#;
+
+/// Waits until a daemon is ready: on a busy machine the log may be too slow to say so at once.
+fn until_ready(daemon: &Daemon) {
+    let ready = || Http::on(daemon.connect()).request("GET", "/v1/ready", &[], "").status;
+    until("it is ready", || (ready() == 200).then_some(()));
+}
 
 // contract 6: a scrape shows whether sessions can begin, without any other request
 #[test]
@@ -31,8 +37,7 @@ fn a_failure_right_behind_a_good_answer_is_told() {
     let mut client = daemon.over_websocket(&scratch, "/acp?agent=stateless");
     client.tolerant();
     client.initialize();
-    let ready = || Http::on(daemon.connect()).request("GET", "/v1/ready", &[], "").status;
-    assert_eq!(ready(), 200);
+    until_ready(&daemon);
     limit_files(daemon.pid(), Some(0));
     client.refused("session/new", &json!({"cwd": scratch.work(), "mcpServers": []}));
     journal.wait_for(&("WARN", "not ready", json!({"reason": null})));
@@ -68,7 +73,7 @@ fn a_full_disk_is_told_and_its_end_too() {
 
     limit_files(daemon.pid(), None);
     journal.wait_for(&("WARN", "ready again", json!({"after_s": null})));
-    assert_eq!(Http::on(daemon.connect()).request("GET", "/v1/ready", &[], "").status, 200);
+    until_ready(&daemon);
     drop(client);
     daemon.stop();
     let lines = journal.lines();

@@ -107,7 +107,7 @@ fn a_refusal_is_no_websocket() {
 // contract 1.6, HT-12: a reader that takes nothing is counted as stalled, whatever it asks of the socket; others go on
 #[test]
 fn a_websocket_that_takes_no_events_stalls_alone() {
-    let scratch = Scratch::new().timeout("viewer_stall", "1s");
+    let scratch = Scratch::new().timeout("viewer_stall", "5s");
     let mut daemon = scratch.serve();
     let session = session(&daemon, &scratch, "stream 400 65536");
     let slow = WebSocket::open(daemon.connect(), &path(&session, 0), &[]).expect("a WebSocket");

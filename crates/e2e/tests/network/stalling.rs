@@ -8,7 +8,7 @@ use serde_json::json;
 // UP-2: a reader that takes nothing is closed with a reason, delays nobody, and comes back to everything
 #[test]
 fn a_stalled_reader_comes_back_and_has_lost_nothing() {
-    let scratch = Scratch::new().timeout("viewer_stall", "2s");
+    let scratch = Scratch::new().timeout("viewer_stall", "5s");
     let mut daemon = scratch.serve();
     let (mut one, _connection, session) = Raw::with_session(&daemon, &scratch);
     let mut own = one.open(Some(&session));

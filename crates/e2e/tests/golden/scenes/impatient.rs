@@ -32,7 +32,7 @@ pub(super) fn play(world: &World, daemon: &Daemon) {
     client.until_text("ready");
     client.notify("session/cancel", &of(&session));
     client.answer(&prompt);
-    client.until_text("words");
+    client.until_said("words");
     client.call("session/close", &of(&session));
     // A line that is too long.
     let (mut client, session) = world.session(daemon, "example");
