@@ -1,15 +1,8 @@
 //! The lifecycle requests, and the answers that tests look at.
 
+pub(crate) use crate::ending::{DETACH, TERMINATE, ends_of, of};
 use acpd_e2e::{Asked, Client, Message, Scratch};
 use serde_json::{Value, json};
-
-pub(crate) const TERMINATE: &str = "_sandboxagent/session/terminate";
-pub(crate) const DETACH: &str = "_sandboxagent/session/detach";
-
-/// Params that name a session and nothing else.
-pub(crate) fn of(session: &str) -> Value {
-    json!({"sessionId": session})
-}
 
 /// Params of `session/load`, `session/resume` and `session/fork`.
 pub(crate) fn taking(scratch: &Scratch, session: &str) -> Value {
@@ -50,11 +43,6 @@ pub(crate) fn termination(client: &mut Client, session: &str) -> Value {
 /// The ids of a list, in its order.
 pub(crate) fn ids(entries: &[Value]) -> Vec<&str> {
     entries.iter().map(|entry| entry["sessionId"].as_str().expect("an entry has an id")).collect()
-}
-
-/// How often a session's end was told so far.
-pub(crate) fn ends_of(client: &Client, session: &str) -> usize {
-    client.ends().iter().filter(|end| end.session() == Some(session)).count()
 }
 
 /// Waits until the end of a session was told `times` times; gives the last of them.

@@ -2,10 +2,10 @@
 
 mod asking;
 mod attaching;
-mod bounds;
 mod causes;
 mod closing;
 mod contested;
+mod ending;
 mod forks;
 mod hooks;
 mod isolation;

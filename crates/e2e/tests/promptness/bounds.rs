@@ -1,6 +1,6 @@
 //! How long an end takes: contract 1.1, rule 6.
 
-use crate::asking::{DETACH, TERMINATE, ends_of, of};
+use crate::ending::{DETACH, TERMINATE, ends_of, of};
 use acpd_e2e::{Client, Deadline, GRACES, PATIENCE, Scratch};
 use serde_json::{Value, json};
 use std::sync::{Mutex, PoisonError};
