@@ -6,6 +6,7 @@ mod programs;
 use acpd_supervisor::{KeeperCommand, ProgramSpec, StartError};
 use programs::{Bench, KEEPER, read_all, shell};
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
 async fn failure(spec: ProgramSpec) -> StartError {
     let bench = Bench::new();
@@ -47,6 +48,23 @@ async fn a_file_without_the_right_is_not_executable() {
     assert!(matches!(failure(spec.clone()).await, StartError::NotExecutable { .. }));
     spec.command = dir.path().into();
     assert!(matches!(failure(spec).await, StartError::NotExecutable { .. }));
+}
+
+// SU-5: a file that is open for writing is waited for, as a fork of who wrote it may have it open for a moment
+#[tokio::test]
+async fn a_program_that_is_being_written_is_waited_for() {
+    let bench = Bench::new();
+    let dir = tempfile::tempdir().expect("a scratch directory");
+    let mut spec = shell("");
+    spec.command = script(dir.path(), "agent", "#!/bin/sh\necho written\n", 0o755).into();
+    let writer = std::fs::File::options().write(true).open(&spec.command).expect("it is there");
+    let mut starting = std::pin::pin!(bench.start(spec));
+    let early = tokio::time::timeout(Duration::from_millis(200), &mut starting).await;
+    assert!(early.is_err(), "it was not waited for");
+    drop(writer);
+    let mut process = starting.await.expect("it starts");
+    assert_eq!(read_all(&mut process).await, "written\n");
+    bench.nothing_left().await;
 }
 
 // SU-5: a script whose interpreter is missing is not the same as a missing script

@@ -7,7 +7,12 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// How often a program is tried whose file is open for writing, five seconds in all.
+const TRIES: usize = 500;
+const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
 /// Closes what this process inherited beyond stdin, stdout and stderr. A careless parent of the daemon may leak
 /// descriptors, and neither the program nor a keeper that outlives the daemon should hold another program's pipe open.
@@ -56,7 +61,7 @@ pub(super) fn start(program: &WireProgram, pipes: Pipes) -> Result<Pid, SpawnFai
         command.process_group(0);
     }
     die_with_keeper(&mut command);
-    match command.spawn() {
+    match spawn_once_written(&mut command) {
         Ok(child) => Ok(Pid::from_child(&child)),
         Err(error) => Err(match error.kind() {
             io::ErrorKind::NotFound if exists(program) => SpawnFailure::InterpreterNotFound,
@@ -77,6 +82,20 @@ pub(super) fn start(program: &WireProgram, pipes: Pipes) -> Result<Pid, SpawnFai
             _ => SpawnFailure::Other { errno: errno(&error) },
         }),
     }
+}
+
+/// Starts the program; waits while its file is open for writing. Who has written it may have closed it already: a process that was
+/// just forked has the descriptor, too, until it is another program.
+fn spawn_once_written(command: &mut Command) -> io::Result<Child> {
+    for _ in 0..TRIES {
+        match command.spawn() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
+                std::thread::park_timeout(BETWEEN_TRIES);
+            }
+            done => return done,
+        }
+    }
+    command.spawn()
 }
 
 /// Whether the program's file is there: then ENOENT speaks of its interpreter.
