@@ -22,6 +22,8 @@ const ROUNDS: usize = 50;
 const ROUND_WAIT: Duration = Duration::from_millis(100);
 /// How long a round waits for a process that is just being replaced by another program, and shows no mark meanwhile.
 const SETTLING: Duration = Duration::from_millis(5);
+/// How often that is waited for, five seconds in all: it may have to wait for a processor.
+const SETTLING_ROUNDS: usize = 1000;
 /// After so many rounds everything is looked at again: what forks that fast may have come by a number that was seen.
 const LOOK_AGAIN: usize = 8;
 
@@ -93,8 +95,9 @@ pub fn sweep(which: &Sweep) -> u32 {
 pub(crate) fn sweep_each(which: &Sweep) -> HashMap<ProcessMark, u32> {
     let mut look = Look::default();
     let mut killed: HashMap<Pid, ProcessMark> = HashMap::new();
-    for round in 1..=ROUNDS {
-        if round % LOOK_AGAIN == 0 {
+    let (mut rounds, mut settling) = (0, 0);
+    while rounds < ROUNDS && settling < SETTLING_ROUNDS {
+        if (rounds + settling + 1) % LOOK_AGAIN == 0 {
             look.settled.clear();
         }
         let found = look.found(which);
@@ -108,9 +111,12 @@ pub(crate) fn sweep_each(which: &Sweep) -> HashMap<ProcessMark, u32> {
                 killed.insert(pid, mark);
             }
         }
-        match ends.is_empty() {
-            true => std::thread::park_timeout(SETTLING),
-            false => wait_for_ends(&ends, ROUND_WAIT),
+        if ends.is_empty() {
+            settling += 1;
+            std::thread::park_timeout(SETTLING);
+        } else {
+            rounds += 1;
+            wait_for_ends(&ends, ROUND_WAIT);
         }
     }
     let mut counts = HashMap::new();
