@@ -10,6 +10,7 @@ use crate::link::Link;
 use crate::metrics::{self, KeeperRuns};
 use crate::outcome::{Outcome, Teller, outcome};
 use crate::pipes::{Stdin, StdinShared, Stdout};
+use crate::procfs;
 use crate::queue::{self, queue};
 use crate::report::{ExitReport, ExitStatus};
 use crate::scope::sleep_until;
@@ -18,6 +19,7 @@ use crate::start::Started;
 use crate::stderr::StderrRecorder;
 use crate::sweep::ProcessMark;
 use crate::tap::StderrTap;
+use rustix::process::Pid;
 use std::future::{pending, poll_fn};
 use std::io;
 use std::path::PathBuf;
@@ -92,6 +94,11 @@ impl ProcessHandle {
     /// Process id of the program.
     pub fn pid(&self) -> u32 {
         self.pid
+    }
+
+    /// True once the program has ended, which is before its [report](Self::over) comes. False where the system does not tell.
+    pub fn has_ended(&self) -> bool {
+        i32::try_from(self.pid).ok().and_then(Pid::from_raw).is_some_and(procfs::has_ended)
     }
 
     /// What names it for a later host.

@@ -25,6 +25,12 @@ pub(crate) fn is_alive(pid: Pid) -> bool {
     stat(pid).is_some_and(|(state, _)| !matches!(state, b'Z' | b'X'))
 }
 
+/// True of a process that has ended, whether it was reaped or not. False where that is not told.
+pub(crate) fn has_ended(pid: Pid) -> bool {
+    let is_told = || stat(rustix::process::getpid()).is_some();
+    !is_alive(pid) && is_told()
+}
+
 /// The environment that a process was started with.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Environment {

@@ -1,6 +1,6 @@
 //! What the keeper is for: agents that are stopped, kill it, or lose it (architecture 4).
 
-use acpd_e2e::{Client, Marked, Scratch, shell_agent};
+use acpd_e2e::{Client, Marked, Scratch, shell_agent, stands_still, until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -44,6 +44,28 @@ fn an_agent_that_kills_its_keeper() {
     let asked = client.prompt(&session, "go");
     client.error(&asked);
     client.is_alone();
+    client.finish();
+}
+
+// SU-8, contract 1.2: an agent that was killed has not closed its pipes and kept running, however late its end is told
+#[test]
+fn an_end_that_is_told_late_is_no_broken_connection() {
+    let scratch = Scratch::new();
+    let (mut client, session) = scratch.session("example");
+    let asked = client.prompt(&session, "begun\nhang");
+    client.until_text("begun");
+    let keeper = scratch.mark().running("acpd keeper").remove(0);
+    send(Signal::STOP, &keeper);
+    until("its keeper stands still", || stands_still(keeper.pid).then_some(()));
+    send(Signal::KILL, &scratch.mark().running("example-agent")[0]);
+    // As long as an agent gets that has closed a pipe.
+    let (mut other, closing) = scratch.session("example");
+    let closed = other.prompt(&closing, "close-stdout\nhang");
+    assert_eq!(other.error(&closed)["data"]["terminationInfo"]["cause"], "protocol_error");
+    other.finish();
+    send(Signal::CONT, &keeper);
+    let info = client.error(&asked)["data"]["terminationInfo"].clone();
+    assert_eq!((&info["cause"], &info["signal"]), (&"agent_crash".into(), &"SIGKILL".into()), "{info}");
     client.finish();
 }
 

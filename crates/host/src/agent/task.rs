@@ -236,6 +236,11 @@ impl AgentTask {
     }
 
     fn half_closed_too_long(&mut self) {
+        if self.process.handle.has_ended() {
+            // Its pipes are closed by its end, of which the report is late.
+            self.process.half_closed_until = Some(Instant::now() + HALF_CLOSED);
+            return;
+        }
         self.process.half_closed_until = None;
         // Once the ladder has begun, an agent may take its graces to end, and only they bound it.
         if !self.connection.0.stdin.is_closed() {
