@@ -1,18 +1,31 @@
 //! Who uses a database, by the system's list of locks: opening the file here would drop SQLite's own locks on it.
 
 use crate::log_files::beside;
+use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// A process that has a database open, where the operating system tells.
 pub(super) fn holder(database: &Path) -> Option<u32> {
     let files = [database.to_owned(), beside(database, "-shm")];
-    let inodes: Vec<u64> =
-        files.iter().filter_map(|file| std::fs::metadata(file).ok()).map(|found| found.ino()).collect();
+    let files: Vec<Metadata> = files.iter().filter_map(|file| fs::metadata(file).ok()).collect();
+    let inodes: Vec<u64> = files.iter().map(MetadataExt::ino).collect();
     let own = std::process::id();
-    // The list comes in pieces, and misses some when other processes take and release theirs meanwhile.
-    let read = || holders(&std::fs::read_to_string("/proc/locks").ok()?, &inodes).find(|pid| *pid != own);
-    (0..3).find_map(|_| read())
+    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+    // The list comes in pieces, and misses some when other processes take and release theirs meanwhile. It tells of other users, too.
+    holders(&locks, &inodes).find(|pid| *pid != own).or_else(|| openers(&files).find(|pid| *pid != own))
+}
+
+/// The processes that have one of these files open, by proc_pid_fd(5). Nothing is told of other users' processes.
+fn openers(files: &[Metadata]) -> impl Iterator<Item = u32> {
+    let is_one =
+        |found: &Metadata| files.iter().any(|file| (file.dev(), file.ino()) == (found.dev(), found.ino()));
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = processes.filter_map(|process| process.file_name().to_str()?.parse().ok());
+    pids.filter(move |pid: &u32| {
+        let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        descriptors.filter_map(|descriptor| fs::metadata(descriptor.path()).ok()).any(|found| is_one(&found))
+    })
 }
 
 /// The processes that have locks on files, by proc_locks(5).
@@ -37,5 +50,17 @@ mod tests {
                      5: POSIX  ADVISORY  READ 45 fe:00:9 123 123\n6: POSIX  ADVISORY  WRITE 46 fe:00:7 0 EOF\n\
                      6: -> POSIX  ADVISORY  WRITE 47 fe:00:7 120 120\n";
         assert_eq!(holders(locks, &[7, 9]).collect::<Vec<_>>(), [41, 42, 45, 46]);
+    }
+
+    // contract 6: also where the list of locks misses one, which it does while others take and release theirs
+    #[test]
+    fn who_has_a_file_open_is_found() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let files = [file.as_file().metadata().unwrap()];
+        let own = std::process::id();
+        assert!(openers(&files).any(|pid| pid == own));
+        let path = file.into_temp_path();
+        assert!(!openers(&files).any(|pid| pid == own));
+        drop(path);
     }
 }
