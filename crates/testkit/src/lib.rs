@@ -67,7 +67,7 @@ pub use noise::noise;
 #[cfg(feature = "schema")]
 pub use oracle::{check_from_agent, check_from_client};
 pub use process::{Exit, ReadTimeout, anonymous_memory, exit_of, families, limit_files, open_files};
-pub use process::{peak_memory, processor_time, running, thread_names, zombie_children};
+pub use process::{peak_memory, processor_time, running, suspend, thread_names, zombie_children};
 pub use pseudo_terminal::{OnTerminal, PseudoTerminal};
 pub use record::{containment_here, timeless};
 pub use run_mark::{Marked, RunMark, end_left_behind};

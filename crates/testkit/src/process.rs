@@ -72,7 +72,10 @@ impl<R: Read + AsFd> Read for ReadTimeout<R> {
 
 /// Stops a process by SIGSTOP, and waits until all of it stands still: on a busy machine a thread may go on, and answer, before the
 /// one runs that takes the signal.
-pub(crate) fn suspend(pid: u32) {
+///
+/// # Panics
+/// When it is gone already.
+pub fn suspend(pid: u32) {
     let process = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a process id");
     kill_process(process, Signal::STOP).expect("the process lives");
     until("all of it stands still", || stands_still(pid).then_some(()));

@@ -1,6 +1,6 @@
 //! What the keeper is for: agents that are stopped, kill it, or lose it (architecture 4).
 
-use acpd_e2e::{Client, Marked, Scratch, shell_agent, stands_still, until};
+use acpd_e2e::{Client, Marked, Scratch, shell_agent, suspend};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -55,8 +55,7 @@ fn an_end_that_is_told_late_is_no_broken_connection() {
     let asked = client.prompt(&session, "begun\nhang");
     client.until_text("begun");
     let keeper = scratch.mark().running("acpd keeper").remove(0);
-    send(Signal::STOP, &keeper);
-    until("its keeper stands still", || stands_still(keeper.pid).then_some(()));
+    suspend(keeper.pid);
     send(Signal::KILL, &scratch.mark().running("example-agent")[0]);
     // As long as an agent gets that has closed a pipe.
     let (mut other, closing) = scratch.session("example");
