@@ -3,8 +3,8 @@
 #[path = "support/programs.rs"]
 mod programs;
 
-use acpd_supervisor::{ExitStatus, Framing, Process, ProgramSpec, Rung, StderrLine};
-use programs::{Bench, read_all, read_until, shell};
+use acpd_supervisor::{ExitStatus, Framing, Graces, Process, ProgramSpec, Rung, StderrLine};
+use programs::{BRIEF, Bench, UPON_SIGTERM, read_all, read_until, shell};
 use std::io;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -16,6 +16,10 @@ fn kept(script: &str) -> ProgramSpec {
 
 async fn start(bench: &Bench, script: &str) -> Process {
     bench.start(kept(script)).await.expect("sh starts")
+}
+
+async fn start_with(bench: &Bench, graces: Graces, script: &str) -> Process {
+    bench.start(ProgramSpec { graces, ..kept(script) }).await.expect("sh starts")
 }
 
 /// The same with perl, which writes what it is told to, in one piece.
@@ -229,8 +233,8 @@ async fn a_closed_stdin_is_noticed() {
 #[tokio::test]
 async fn a_closed_stdout_is_an_end_of_file_and_not_an_exit() {
     let bench = Bench::new();
-    let mut process =
-        start(&bench, "echo last; exec >&-; trap 'exit 3' TERM; while :; do sleep 0.05; done").await;
+    let script = "trap 'exit 3' TERM; echo last; exec >&-; while :; do sleep 0.05; done";
+    let mut process = start_with(&bench, UPON_SIGTERM, script).await;
     assert_eq!(read_all(&mut process).await, "last\n");
     process.handle.stop();
     assert_eq!(process.handle.exited().await.status, ExitStatus::Code(3));
@@ -238,12 +242,14 @@ async fn a_closed_stdout_is_an_end_of_file_and_not_an_exit() {
     bench.nothing_left().await;
 }
 
+/// Ends by no word, and leaves another that does not.
+const STUBBORN: &str = "trap '' TERM; setsid sleep 1000 & echo ready; while :; do sleep 0.05; done";
+
 // KEEP: before the word to keep it, a program ends with its host
 #[tokio::test]
 async fn what_is_not_to_be_kept_ends_with_its_host() {
     let bench = Bench::new();
-    let mut process =
-        start(&bench, "trap '' TERM; setsid sleep 1000 & echo ready; while :; do sleep 0.05; done").await;
+    let mut process = start_with(&bench, BRIEF, STUBBORN).await;
     read_until(&mut process, "ready").await;
     process.handle.detach();
     process.handle.superseded().await;
@@ -258,8 +264,7 @@ async fn what_is_not_to_be_kept_ends_with_its_host() {
 #[tokio::test]
 async fn dropping_every_handle_stops_the_program() {
     let bench = Bench::new();
-    let mut process =
-        start(&bench, "trap '' TERM; setsid sleep 1000 & echo ready; while :; do sleep 0.05; done").await;
+    let mut process = start_with(&bench, BRIEF, STUBBORN).await;
     read_until(&mut process, "ready").await;
     drop(process);
     bench.nothing_left().await;

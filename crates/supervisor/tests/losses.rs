@@ -3,12 +3,17 @@
 #[path = "support/programs.rs"]
 mod programs;
 
-use acpd_supervisor::{ExitStatus, KeeperCommand, Lineage, StartError, Sweep, sweep};
-use programs::{Bench, KEEPER, processes_with, read_until, shell};
+use acpd_supervisor::{ExitStatus, Graces, KeeperCommand, Lineage, ProgramSpec, StartError, Sweep, sweep};
+use programs::{BRIEF, Bench, KEEPER, UPON_SIGTERM, is_stopped, processes_with, read_until, shell};
 use std::time::Duration;
 
 const STUBBORN: &str =
     "trap '' TERM; setsid sleep 1000 & (setsid sleep 1001 &); echo ready; while :; do sleep 0.05; done";
+
+/// Ends by no word.
+fn stubborn(script: &str) -> ProgramSpec {
+    ProgramSpec { graces: BRIEF, ..shell(script) }
+}
 
 /// When it is told to: before, its keeper may not have said that it runs.
 const STOPS_ITS_KEEPER: &str = "read go; kill -STOP $PPID; echo ready; exec sleep 1000";
@@ -93,7 +98,7 @@ async fn a_process_is_known_by_its_keeper() {
 async fn a_start_that_nobody_waits_for_leaves_nothing() {
     let bench = Bench::new();
     for patience in [0, 0, 0, 1, 2, 4, 8, 16] {
-        let start = bench.start(shell("exec sleep 1000"));
+        let start = bench.start(stubborn("exec sleep 1000"));
         drop(tokio::time::timeout(Duration::from_millis(patience), start).await);
     }
     // As long as the graces, with room for a busy machine; nobody must be killed for being late.
@@ -108,10 +113,6 @@ fn bench_with(keeper: &str) -> Bench {
 
 /// Until a keeper of this bench is stopped.
 async fn a_stop(bench: &Bench) {
-    let is_stopped = |pid| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        stat.rsplit_once(')').is_some_and(|(_, fields)| fields.starts_with(" T "))
-    };
     while !processes_with(format!("ACPD_KEEPER={}.", bench.host).as_bytes()).into_iter().any(is_stopped) {
         tokio::task::yield_now().await;
     }
@@ -131,8 +132,8 @@ async fn a_program(bench: &Bench) {
 #[tokio::test]
 async fn a_stopped_keeper_hears_that_its_start_is_given_up() {
     let bench = bench_with(&format!("kill -STOP $$; exec '{KEEPER}'"));
-    let mut spec = shell("exec sleep 1000");
-    spec.graces.term = Duration::from_secs(30);
+    let graces = Graces { term: Duration::from_secs(30), ..BRIEF };
+    let spec = ProgramSpec { graces, ..shell("exec sleep 1000") };
     tokio::select! {
         biased;
         started = bench.start(spec) => panic!("its keeper is stopped: {started:?}"),
@@ -149,7 +150,7 @@ async fn a_keeper_that_stays_stopped_is_swept() {
     let bench = bench_with(STAYS_STOPPED);
     tokio::select! {
         biased;
-        started = bench.start(shell("")) => panic!("its keeper is stopped: {started:?}"),
+        started = bench.start(stubborn("")) => panic!("its keeper is stopped: {started:?}"),
         () = a_stop(&bench) => {}
     }
     a_program(&bench).await;
@@ -161,7 +162,7 @@ async fn a_keeper_that_stays_stopped_is_swept() {
 #[tokio::test]
 async fn a_start_without_an_answer_leaves_nothing() {
     let bench = bench_with(STAYS_STOPPED);
-    let mut start = std::pin::pin!(bench.start(shell("")));
+    let mut start = std::pin::pin!(bench.start(stubborn("")));
     tokio::select! {
         biased;
         started = &mut start => panic!("its keeper is stopped: {started:?}"),
@@ -184,7 +185,7 @@ async fn a_start_without_an_answer_leaves_nothing() {
 async fn a_program_that_stops_its_keeper_at_once_is_ended() {
     let bench = Bench::new();
     for patience in [0, 1, 2, 4, 8, 16, 32] {
-        let start = bench.start(shell("kill -STOP $PPID; setsid sleep 1000 & exec sleep 1001"));
+        let start = bench.start(stubborn("kill -STOP $PPID; setsid sleep 1000 & exec sleep 1001"));
         drop(tokio::time::timeout(Duration::from_millis(patience), start).await);
     }
     let ended = tokio::time::timeout(Duration::from_secs(30), bench.nothing_left()).await;
@@ -195,7 +196,7 @@ async fn a_program_that_stops_its_keeper_at_once_is_ended() {
 #[tokio::test]
 async fn a_stopped_keeper_hears_a_stop_request() {
     let bench = Bench::new();
-    let mut process = bench.sh(STOPS_ITS_KEEPER).await;
+    let mut process = bench.sh_with(UPON_SIGTERM, STOPS_ITS_KEEPER).await;
     process.stdin.write_all(b"go\n").await.expect("it reads");
     read_until(&mut process, "ready").await;
     process.handle.stop();
@@ -208,7 +209,7 @@ async fn a_stopped_keeper_hears_a_stop_request() {
 #[tokio::test]
 async fn a_sweep_wakes_a_stopped_keeper() {
     let bench = Bench::new();
-    let mut process = bench.sh(STOPS_ITS_KEEPER).await;
+    let mut process = bench.sh_with(UPON_SIGTERM, STOPS_ITS_KEEPER).await;
     process.stdin.write_all(b"go\n").await.expect("it reads");
     read_until(&mut process, "ready").await;
     kill(keeper_of(&bench), rustix::process::Signal::TERM);
@@ -224,7 +225,7 @@ async fn a_sweep_wakes_a_stopped_keeper() {
 #[tokio::test]
 async fn sigterm_to_the_keeper_is_a_stop_request() {
     let bench = Bench::new();
-    let mut process = bench.sh(STUBBORN).await;
+    let mut process = bench.sh_with(BRIEF, STUBBORN).await;
     read_until(&mut process, "ready").await;
     kill(keeper_of(&bench), rustix::process::Signal::TERM);
     let report = process.handle.exited().await;

@@ -43,8 +43,7 @@ async fn a_merged_programs_stdin_is_empty() {
 #[tokio::test]
 async fn stopping_a_merged_program_begins_with_sigterm() {
     let bench = Bench::new();
-    let mut spec = with(Streams::Merged, "trap 'exit 6' TERM; echo ready; while :; do sleep 0.01; done");
-    spec.graces.stdin = Duration::from_secs(600);
+    let spec = with(Streams::Merged, "trap 'exit 6' TERM; echo ready; while :; do sleep 0.01; done");
     let mut process = bench.start(spec).await.expect("sh starts");
     read_until(&mut process, "ready").await;
     process.handle.stop();

@@ -1,6 +1,6 @@
 //! A program that is kept, the host that has started it, and the next host that wants it.
 
-use crate::programs::{Bench, KEEPER, processes_with, shell};
+use crate::programs::{BRIEF, Bench, KEEPER, processes_with, shell};
 use acpd_supervisor::{
     Adopting, AttachError, Attached, KeepFor, KeeperCommand, Process, ProcessMark, ProgramSpec,
 };
@@ -31,10 +31,16 @@ impl Kept {
         Self::start_on(Bench::new(), spec, keep, bytes).await
     }
 
+    /// The same of a program that ends by no word.
+    pub(crate) async fn start_stubborn(script: &str, keep: Duration) -> Self {
+        Self::start_as(ProgramSpec { graces: BRIEF, ..kept(script) }, keep, 1 << 20).await
+    }
+
     /// The same with a keeper that speaks this version alone.
     pub(crate) async fn start_speaking(version: u32, script: &str, keep: Duration) -> Self {
         let keeper = KeeperCommand { program: KEEPER.into(), args: vec![version.to_string().into()] };
-        Self::start_on(Bench::with_keeper(keeper), kept(script), keep, 1 << 20).await
+        let spec = ProgramSpec { graces: BRIEF, ..kept(script) };
+        Self::start_on(Bench::with_keeper(keeper), spec, keep, 1 << 20).await
     }
 
     pub(crate) async fn start_on(bench: Bench, spec: ProgramSpec, keep: Duration, bytes: u64) -> Self {

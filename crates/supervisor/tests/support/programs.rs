@@ -13,6 +13,18 @@ use tokio_util::bytes::BytesMut;
 
 pub(crate) const KEEPER: &str = env!("CARGO_BIN_EXE_acpd-keeper");
 
+const LONG: Duration = Duration::from_secs(600);
+
+/// The graces of programs that end when their stdin does: a busy machine is not too late for that.
+const PATIENT: Graces = Graces { stdin: LONG, term: LONG };
+
+/// The graces of programs that end upon SIGTERM.
+pub(crate) const UPON_SIGTERM: Graces = Graces { stdin: Duration::from_millis(100), term: LONG };
+
+/// The graces of programs that end by no word.
+pub(crate) const BRIEF: Graces =
+    Graces { stdin: Duration::from_millis(100), term: Duration::from_millis(300) };
+
 /// A supervisor whose processes can be told from everybody else's.
 pub(crate) struct Bench {
     pub(crate) supervisor: Supervisor,
@@ -32,7 +44,11 @@ impl Bench {
     }
 
     pub(crate) async fn sh(&self, script: &str) -> Process {
-        self.start(shell(script)).await.expect("sh starts")
+        self.sh_with(PATIENT, script).await
+    }
+
+    pub(crate) async fn sh_with(&self, graces: Graces, script: &str) -> Process {
+        self.start(ProgramSpec { graces, ..shell(script) }).await.expect("sh starts")
     }
 
     pub(crate) async fn start(&self, spec: ProgramSpec) -> Result<Process, StartError> {
@@ -56,8 +72,14 @@ pub(crate) fn shell(script: &str) -> ProgramSpec {
     let mut spec = ProgramSpec::new("sh", std::env::temp_dir());
     spec.args = vec!["-c".into(), script.into()];
     spec.env = vec![(OsString::from("PATH"), std::env::var_os("PATH").expect("PATH is set"))];
-    spec.graces = Graces { stdin: Duration::from_millis(100), term: Duration::from_millis(300) };
+    spec.graces = PATIENT;
     spec
+}
+
+/// True for a process that was stopped by a signal.
+pub(crate) fn is_stopped(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, fields)| fields.starts_with(" T "))
 }
 
 /// Reads stdout until `needle` is in what was read, or the end.
