@@ -18,6 +18,8 @@ use tokio::task::JoinSet;
 
 pub(crate) const OWNER: &str = "session-1";
 
+pub(crate) const BRIEF: Duration = Duration::from_millis(300);
+
 /// Ignores SIGTERM, and says so when it does.
 pub(crate) const STUBBORN: &str = "trap '' TERM HUP INT; echo ready; while :; do sleep 0.05; done";
 
@@ -33,11 +35,18 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
+    /// One that gives a command the time to act on SIGTERM, on a busy machine too.
     pub(crate) fn new() -> Self {
-        Self::with(TerminalSettings {
-            graceful_shutdown_timeout: Duration::from_millis(300),
-            ..TerminalSettings::default()
-        })
+        Self::with_grace(Duration::from_secs(600))
+    }
+
+    /// One for commands that have to be killed.
+    pub(crate) fn brief() -> Self {
+        Self::with_grace(BRIEF)
+    }
+
+    fn with_grace(graceful_shutdown_timeout: Duration) -> Self {
+        Self::with(TerminalSettings { graceful_shutdown_timeout, ..TerminalSettings::default() })
     }
 
     pub(crate) fn with(settings: TerminalSettings) -> Self {
@@ -62,8 +71,12 @@ impl Bench {
 
     /// A shell with a feed, of which everything up to `until` was taken.
     pub(crate) async fn told(&self, script: &str, until: &str) -> (TerminalHandle, Feed) {
+        self.told_by(shell(script), until).await
+    }
+
+    pub(crate) async fn told_by(&self, spec: TerminalSpec, until: &str) -> (TerminalHandle, Feed) {
         let (sender, receiver) = mpsc::channel(64);
-        let id = self.terminals.create(OWNER, shell(script), Some(sender)).await.expect("sh starts");
+        let id = self.terminals.create(OWNER, spec, Some(sender)).await.expect("sh starts");
         let mut feed = Feed { receiver, text: String::new() };
         feed.until(until).await;
         (self.get(&id), feed)

@@ -93,20 +93,30 @@ async fn who_holds_the_pipe_from_outside_is_heard_and_not_waited_for() {
     let bench = Bench::new();
     let gate = Gate::new();
     let script = format!("echo $$; cat <{}; exit 4", gate.path().display());
-    let (terminal, feed) = bench.told(&script, "\n").await;
-    let pipe = format!("/proc/{}/fd/1", feed.text.trim());
-    let mut pipe = std::fs::OpenOptions::new().write(true).open(pipe).expect("the command's stdout");
-    gate.pass(b"").await;
-    while !bench.alive().is_empty() {
-        tokio::task::yield_now().await;
+    for _ in 0..20 {
+        let (terminal, feed) = bench.told(&script, "\n").await;
+        let pipe = format!("/proc/{}/fd/1", feed.text.trim());
+        let mut pipe = std::fs::OpenOptions::new().write(true).open(pipe).expect("the command's stdout");
+        let mut alive = Instant::now();
+        gate.pass(b"").await;
+        while !bench.alive().is_empty() {
+            alive = Instant::now();
+            tokio::task::yield_now().await;
+        }
+        let gone = Instant::now();
+        let written = pipe.write_all(b"late");
+        let was_in_time = alive.elapsed() < Duration::from_millis(100);
+        assert_eq!(terminal.wait_for_exit().await.exit_code(), Some(4));
+        let took = gone.elapsed();
+        // Of the bound, a quarter of a second, too much is over when a busy machine sees that late that the command is gone.
+        if was_in_time {
+            written.expect("somebody reads");
+            assert!((Duration::from_millis(100)..SOON).contains(&took), "{took:?}");
+            assert_eq!(text(&terminal).await, feed.text + "late");
+            return bench.nothing_left().await;
+        }
     }
-    let gone = Instant::now();
-    pipe.write_all(b"late").expect("somebody reads");
-    assert_eq!(terminal.wait_for_exit().await.exit_code(), Some(4));
-    let took = gone.elapsed();
-    assert!((Duration::from_millis(100)..SOON).contains(&took), "{took:?}");
-    assert_eq!(text(&terminal).await, feed.text + "late");
-    bench.nothing_left().await;
+    panic!("each time too late");
 }
 
 // TE-5: the last words of what a command started, such as the other end of bash's `> >(...)`

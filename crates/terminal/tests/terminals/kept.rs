@@ -120,6 +120,9 @@ async fn an_end_is_told_once() {
     let id = id.expect("sh starts");
     let terminal = notes.noted().expect("it was noted");
     listens(dir.path(), &terminal).await;
+    while first.get(&id).output(None).await.expect("it is there").output.text != "so\n" {
+        tokio::task::yield_now().await;
+    }
     assert_eq!(first.get(&id).kill().await.state, TerminalState::Killed);
     let (sender, mut feed) = mpsc::channel(64);
     let where_to = (&*dir.path().join("keepers"), "example".into(), notes.note());

@@ -1,8 +1,8 @@
 //! Commands that are killed.
 
 use super::SOON;
-use super::bench::{Bench, OWNER, STUBBORN, eight_wait, snapshot, text, upon_sigterm};
-use acpd_terminal::{TerminalSettings, TerminalState};
+use super::bench::{BRIEF, Bench, OWNER, STUBBORN, eight_wait, snapshot, text, upon_sigterm};
+use acpd_terminal::TerminalState;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -25,10 +25,7 @@ async fn a_killed_terminal_can_still_be_asked() {
 // TE-7: a command that handles SIGTERM ends as it likes, and says its last words
 #[tokio::test]
 async fn a_command_may_act_on_sigterm() {
-    let bench = Bench::with(TerminalSettings {
-        graceful_shutdown_timeout: Duration::from_secs(600),
-        ..TerminalSettings::default()
-    });
+    let bench = Bench::new();
     let (terminal, _feed) = bench.told(&upon_sigterm("echo bye; exit 5"), "ready\n").await;
     // A second request does not hurry it.
     let (report, again) = tokio::join!(terminal.kill(), terminal.kill());
@@ -41,13 +38,13 @@ async fn a_command_may_act_on_sigterm() {
 // contract 2.3, TE-7: SIGKILL after the grace
 #[tokio::test]
 async fn a_command_that_ignores_sigterm_is_killed() {
-    let bench = Bench::new();
+    let bench = Bench::brief();
     let (terminal, _feed) = bench.told(STUBBORN, "ready\n").await;
     let asked = Instant::now();
     let report = terminal.kill().await;
     assert_eq!((report.state, report.signal()), (TerminalState::Killed, Some("SIGKILL")));
     let took = asked.elapsed();
-    assert!((Duration::from_millis(300)..SOON).contains(&took), "{took:?}");
+    assert!((BRIEF..SOON).contains(&took), "{took:?}");
     bench.nothing_left().await;
 }
 
@@ -81,7 +78,7 @@ async fn killing_what_has_ended_changes_nothing() {
 // contract 2.3, TE-6: everybody who waits is answered by a kill
 #[tokio::test]
 async fn a_kill_answers_everybody_who_waits() {
-    let bench = Bench::new();
+    let bench = Bench::brief();
     let (terminal, _feed) = bench.told(STUBBORN, "ready\n").await;
     let waits = eight_wait(&terminal);
     let report = terminal.kill().await;
@@ -92,7 +89,7 @@ async fn a_kill_answers_everybody_who_waits() {
 // TE-7: the command is killed also when who asked for it goes away
 #[tokio::test]
 async fn a_kill_that_nobody_waits_for_is_a_kill() {
-    let bench = Bench::new();
+    let bench = Bench::brief();
     let (terminal, _feed) = bench.told(STUBBORN, "ready\n").await;
     let gave_up = tokio::time::timeout(Duration::ZERO, terminal.kill()).await;
     assert!(gave_up.is_err());

@@ -7,7 +7,7 @@ use std::time::Duration;
 // contract 2.3, TE-8: a release kills, answers who waits, and makes the id invalid
 #[tokio::test]
 async fn a_release_while_others_wait() {
-    let bench = Bench::new();
+    let bench = Bench::brief();
     let (terminal, _feed) = bench.told(STUBBORN, "ready\n").await;
     let waits = eight_wait(&terminal);
     let id = terminal.id().clone();
@@ -25,7 +25,7 @@ async fn a_release_while_others_wait() {
 // TE-8: the id is invalid from the first moment on
 #[tokio::test]
 async fn a_release_does_not_wait_to_be_one() {
-    let bench = Bench::new();
+    let bench = Bench::brief();
     let (terminal, _feed) = bench.told(STUBBORN, "ready\n").await;
     let release = bench.terminals.release(OWNER, terminal.id());
     let gave_up = tokio::time::timeout(Duration::ZERO, release).await;
@@ -50,7 +50,7 @@ async fn a_finished_terminal_is_released() {
 // contract 2.3, TE-8: another session's terminal does not exist
 #[tokio::test]
 async fn another_owners_terminal_is_not_found() {
-    let bench = Bench::new();
+    let bench = Bench::brief();
     let (terminal, _feed) = bench.told(STUBBORN, "ready\n").await;
     let id = terminal.id();
     let stranger = bench.terminals.get("session-2", id).expect_err("it is not theirs");
@@ -66,7 +66,7 @@ async fn another_owners_terminal_is_not_found() {
 // TE-11: the end of a session ends its terminals, of whatever kind, and no others
 #[tokio::test]
 async fn an_owner_lets_go_of_everything() {
-    let bench = Bench::new();
+    let bench = Bench::brief();
     for script in [STUBBORN, "exit 0", "setsid sleep 1000 & wait", "yes", "exec sleep 1000"] {
         bench.sh(script).await;
     }

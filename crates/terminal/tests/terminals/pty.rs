@@ -2,8 +2,7 @@
 
 use super::bench::{Bench, OWNER, command, shell, text};
 use acpd_supervisor::WindowSize;
-use acpd_terminal::{ResizeError, TerminalEvent, TerminalSpec, TerminalState};
-use tokio::sync::mpsc;
+use acpd_terminal::{ResizeError, TerminalSpec, TerminalState};
 
 fn pty(script: &str) -> TerminalSpec {
     TerminalSpec { pty: Some(WindowSize { cols: 100, rows: 30 }), ..shell(script) }
@@ -23,12 +22,9 @@ async fn a_pseudo_terminal_has_a_size() {
 #[tokio::test]
 async fn a_window_is_resized() {
     let bench = Bench::new();
-    let (sender, mut receiver) = mpsc::channel(8);
     let script = "trap 'stty size; exit 0' WINCH; echo ready; while :; do sleep 0.02; done";
-    let id = bench.terminals.create(OWNER, pty(script), Some(sender)).await.expect("sh starts");
-    let first = receiver.recv().await;
-    assert!(matches!(&first, Some(TerminalEvent::Output { text, .. }) if text == "ready\r\n"), "{first:?}");
-    let terminal = bench.get(&id);
+    let (terminal, feed) = bench.told_by(pty(script), "\n").await;
+    assert_eq!(feed.text, "ready\r\n");
     terminal.resize(WindowSize { cols: 81, rows: 24 }).await.expect("it has a window");
     assert_eq!(terminal.wait_for_exit().await.exit_code(), Some(0));
     assert_eq!(text(&terminal).await, "ready\r\n24 81\r\n");
@@ -49,12 +45,10 @@ async fn what_has_no_window_is_not_resized() {
 // TE-7: an interactive shell with jobs in groups of their own
 #[tokio::test]
 async fn nothing_of_a_killed_pseudo_terminal_lives() {
-    let bench = Bench::new();
-    let (sender, mut receiver) = mpsc::channel(8);
+    let bench = Bench::brief();
     let script = "set -m; sleep 1000 & sleep 1001 & trap '' HUP TERM; echo ready; wait; wait";
-    let id = bench.terminals.create(OWNER, pty(script), Some(sender)).await.expect("sh starts");
-    receiver.recv().await.expect("it is ready");
-    let report = bench.get(&id).kill().await;
+    let (terminal, _feed) = bench.told_by(pty(script), "ready").await;
+    let report = terminal.kill().await;
     assert_eq!((report.state, report.signal()), (TerminalState::Killed, Some("SIGKILL")));
     assert_eq!(bench.alive(), Vec::<u32>::new());
     bench.nothing_left().await;

@@ -43,18 +43,19 @@ async fn a_command_finishes_in_time() {
 // contract 2.3: killed, the final output kept, and the exit status that the kill really produced
 #[tokio::test]
 async fn a_commands_time_is_over() {
-    let bench = Bench::new();
-    for (script, status, text) in [
-        ("echo out; exec sleep 1000".to_owned(), ExitStatus::Signal("SIGTERM".into()), "out\n"),
-        (upon_sigterm("echo bye; exit 7"), ExitStatus::Code(7), "ready\nbye\n"),
-        (upon_sigterm("exit 0"), ExitStatus::Code(0), "ready\n"),
-        (STUBBORN.to_owned(), ExitStatus::Signal("SIGKILL".into()), "ready\n"),
+    let (bench, brief) = (Bench::new(), Bench::brief());
+    for (bench, script, status, text) in [
+        (&bench, "echo out; exec sleep 1000".to_owned(), ExitStatus::Signal("SIGTERM".into()), "out\n"),
+        (&bench, upon_sigterm("echo bye; exit 7"), ExitStatus::Code(7), "ready\nbye\n"),
+        (&bench, upon_sigterm("exit 0"), ExitStatus::Code(0), "ready\n"),
+        (&brief, STUBBORN.to_owned(), ExitStatus::Signal("SIGKILL".into()), "ready\n"),
     ] {
         let said = text.lines().next().expect("it says something");
-        let outcome = run_out_of_time(&bench, &script, said).await;
+        let outcome = run_out_of_time(bench, &script, said).await;
         assert_eq!(outcome, RunOutcome::TimedOut(status, output(text)), "{script}");
         assert_eq!(bench.alive(), Vec::<u32>::new());
     }
+    brief.nothing_left().await;
     bench.nothing_left().await;
 }
 
