@@ -54,6 +54,7 @@ mod disk_sync;
 mod failure;
 mod fault;
 mod files;
+mod flock;
 mod format_marker;
 mod inspection;
 mod list_overlay;

@@ -5,9 +5,9 @@
 //! half made, and two that start together replay each only once.
 
 use crate::disk_sync::{open_directory, sync_names};
+use crate::flock::Flock;
 use crate::session_files::{layout, new_nonce};
 use rustix::fs::FlockOperation;
-use rustix::io::Errno;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -21,7 +21,7 @@ const NAMES: [&str; 2] = ["0", "1"];
 pub struct RedoDirectory {
     path: PathBuf,
     /// Has its lock.
-    _handle: File,
+    _lock: Flock,
 }
 
 impl RedoDirectory {
@@ -43,32 +43,30 @@ impl RedoDirectory {
         if begun.is_err() {
             drop(fs::remove_dir_all(&path));
         }
-        let (handle, files) = begun?;
-        Ok((Self { path, _handle: handle }, files))
+        let (lock, files) = begun?;
+        Ok((Self { path, _lock: lock }, files))
     }
 
-    fn make_files(path: &Path) -> io::Result<(File, [File; 2])> {
-        let handle = open_directory(path)?;
-        if !lock(&handle, FlockOperation::NonBlockingLockExclusive)? {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
+    fn make_files(path: &Path) -> io::Result<(Flock, [File; 2])> {
+        let lock = Flock::take(open_directory(path)?, FlockOperation::NonBlockingLockExclusive)?;
+        let lock = lock.ok_or(io::ErrorKind::WouldBlock)?;
         let mut options = OpenOptions::new();
         let make = |name| options.read(true).write(true).create_new(true).mode(0o600).open(path.join(name));
         let [first, second] = NAMES.map(make);
         let files = [first?, second?];
-        sync_names(&handle)?;
-        Ok((handle, files))
+        sync_names(&lock)?;
+        Ok((lock, files))
     }
 
     /// Those that are of no log any more, each with its lock, while `alone` is held.
-    pub(super) fn find_left(all: &Path, _alone: &File) -> io::Result<Vec<Self>> {
+    pub(super) fn find_left(all: &Path, _alone: &Flock) -> io::Result<Vec<Self>> {
         let mut left = Vec::new();
         for entry in fs::read_dir(all)? {
             let path = entry?.path();
             // What is no directory is not of ours.
             let Ok(handle) = open_directory(&path) else { continue };
-            if lock(&handle, FlockOperation::NonBlockingLockExclusive)? {
-                left.push(Self { path, _handle: handle });
+            if let Some(lock) = Flock::take(handle, FlockOperation::NonBlockingLockExclusive)? {
+                left.push(Self { path, _lock: lock });
             }
         }
         Ok(left)
@@ -108,22 +106,9 @@ impl RedoDirectory {
 }
 
 /// The lock of all redo files of a state directory; waits for whoever has it.
-pub(super) fn lock_all(all: &Path) -> io::Result<File> {
-    let handle = open_directory(all)?;
-    lock(&handle, FlockOperation::LockExclusive)?;
-    Ok(handle)
-}
-
-/// Whether a lock was had. It goes with the handle.
-fn lock(handle: &File, how: FlockOperation) -> io::Result<bool> {
-    loop {
-        match rustix::fs::flock(handle, how) {
-            Ok(()) => return Ok(true),
-            Err(Errno::WOULDBLOCK) => return Ok(false),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
+pub(super) fn lock_all(all: &Path) -> io::Result<Flock> {
+    let lock = Flock::take(open_directory(all)?, FlockOperation::LockExclusive)?;
+    Ok(lock.ok_or(io::ErrorKind::WouldBlock)?)
 }
 
 fn make(path: &Path) -> io::Result<()> {

@@ -6,6 +6,7 @@ use super::claim::{claim_name, claimed_number};
 use super::fail_point::{FailPoint, reach};
 use super::layout::{self, Part};
 use crate::disk_sync::{sync_file, sync_names};
+use crate::flock::Flock;
 use crate::segment::{HEADER_BYTES, HeaderError, SealError, SegmentFlags, SegmentHeader};
 use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -231,19 +232,12 @@ impl SessionDir {
         Ok(bytes)
     }
 
-    /// Keeps others from sealing its parts and from taking them away, until the handle is closed. None: another does so.
-    pub(super) fn lock(&self, how: FlockOperation) -> io::Result<Option<OwnedFd>> {
+    /// Keeps others from sealing its parts and from taking them away, until the lock is dropped. None: another does so.
+    pub(super) fn lock(&self, how: FlockOperation) -> io::Result<Option<Flock>> {
         // A handle of its own, as a lock is one handle's.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = rustix::fs::openat(&self.handle, ".", flags, Mode::empty())?;
-        loop {
-            match rustix::fs::flock(&handle, how) {
-                Ok(()) => return Ok(Some(handle)),
-                Err(Errno::WOULDBLOCK) => return Ok(None),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        Flock::take(handle, how)
     }
 
     /// Whether it is the directory at this path now.

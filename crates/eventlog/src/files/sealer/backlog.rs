@@ -3,13 +3,12 @@
 //! Read oldest first: whoever comes is behind those that are there, so each has its turn, and the one that changed longest ago
 //! is the least likely to be resumed. One process at a time reads them, by a lock that it loses with its life.
 
+use crate::flock::Flock;
 use crate::notes;
 use crate::schema;
 use crate::session_files::layout;
 use rusqlite::{Connection, params};
 use rustix::fs::{FlockOperation, Mode, OFlags};
-use rustix::io::Errno;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 /// Sessions that are read at once.
@@ -25,7 +24,7 @@ pub(super) struct Backlog {
     /// The last session that was read: when it changed, and its id.
     position: (i64, String),
     /// Held from the first piece to the last.
-    lock: Option<OwnedFd>,
+    lock: Option<Flock>,
     /// Open while there is something to do.
     open_index: Option<Connection>,
     open_hooks: Option<Connection>,
@@ -71,14 +70,10 @@ impl Backlog {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    fn take_lock(&self) -> Result<Option<OwnedFd>, Failure> {
+    fn take_lock(&self) -> Result<Option<Flock>, Failure> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = rustix::fs::open(&self.sessions, flags, Mode::empty())?;
-        match rustix::fs::flock(&handle, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(handle)),
-            Err(Errno::WOULDBLOCK) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        Ok(Flock::take(handle, FlockOperation::NonBlockingLockExclusive)?)
     }
 
     /// Whether the notes of a session are written up to an event, or nobody would be told of them. `host` is who had it last.
