@@ -116,11 +116,22 @@ mod tests {
         }
         let left_out = writer.left_out.load(Ordering::Relaxed);
         assert!(left_out > 0 && left_out < lines as u64, "{left_out}");
+        let (reads, has_read) = sync_channel(1);
         let reading = std::thread::spawn(move || {
-            let lines = BufReader::new(output).lines().map(|line| line.expect("text"));
-            lines.map(|line| line.trim().parse().expect("a number")).collect::<Vec<u64>>()
+            let mut read: Vec<u64> = Vec::new();
+            for line in BufReader::new(output).lines() {
+                read.push(line.expect("text").trim().parse().expect("a number"));
+                if read.len() == WAITING {
+                    reads.send(()).expect("it is waited for");
+                }
+            }
+            read
         });
+        // The queue has room for the end then.
+        has_read.recv().expect("it reads");
         drop(thread);
+        // Else a thread that is late would have to wait for more.
+        drop(writer);
         let read = reading.join().expect("it reads");
         assert_eq!(read.len() as u64, lines as u64 - left_out);
         assert!(read.is_sorted());

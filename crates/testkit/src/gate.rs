@@ -38,7 +38,8 @@ impl Gate {
     /// When none comes.
     pub fn arrival(&self) -> Arrival {
         // It opens when there is a reader.
-        let open = || open(&self.path, OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty()).ok();
+        let open =
+            || open(&self.path, OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).ok();
         Arrival { gate: until("a program comes to the gate", open) }
     }
 
