@@ -11,7 +11,9 @@ export default defineConfig({
   workers: 2,
   forbidOnly: true,
   reporter: [["line"]],
-  timeout: 30_000,
+  // A machine may be busy with other things; what does not come at all takes longer.
+  timeout: 120_000,
+  expect: { timeout: 30_000 },
   use: {
     headless: true,
     viewport: { width: 1280, height: 800 },

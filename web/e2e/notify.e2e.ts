@@ -38,9 +38,9 @@ test("notifications come once they are asked for, for what happens from then on"
   await expect(page.getByText("Notifications are on")).toBeVisible();
   await heard;
   const id = await session("title Now\nask edit b");
-  await expect.poll(told, { timeout: 10_000 }).toEqual(["Waits for you: Now"]);
+  await expect.poll(told).toEqual(["Waits for you: Now"]);
   await call("POST", `/v1/sessions/${id}/close`, {});
-  await expect.poll(told, { timeout: 10_000 }).toEqual(["Waits for you: Now", "Closed: Now"]);
+  await expect.poll(told).toEqual(["Waits for you: Now", "Closed: Now"]);
 
   await button.click();
   await expect(button).toHaveAttribute("aria-pressed", "false");

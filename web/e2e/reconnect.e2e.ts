@@ -14,7 +14,7 @@ test("the list stays while the daemon is away, and goes on when it is back", asy
 
   const next = await startDaemon({ home: daemon.home, listen: new URL(daemon.url).host });
   try {
-    await expect(page.getByText("Reconnecting…")).toBeHidden({ timeout: 20_000 });
+    await expect(page.getByText("Reconnecting…")).toBeHidden();
     // Its agent has waited, and it goes on.
     await expect(row).toContainText("Done");
     await expect(row).toHaveAttribute("data-same", "yes");
@@ -36,7 +36,7 @@ test("a page that finds no daemon says what to do, and begins by itself when the
   // Two questions and then pauses, not one after the other.
   expect(asked).toBeLessThan(20);
   await page.unroute("**/v1/**");
-  await expect(page.getByRole("heading", { name: "No session yet" })).toBeVisible({ timeout: 20_000 });
+  await expect(page.getByRole("heading", { name: "No session yet" })).toBeVisible();
 });
 
 // inspector: Daemon view (health)
@@ -48,7 +48,7 @@ test("the daemon's page says when there is none", async ({ page, site, daemon })
   await expect(health).toContainText("Does not answer");
   const next = await startDaemon({ home: daemon.home, listen: new URL(daemon.url).host });
   try {
-    await expect(health).toContainText("Well", { timeout: 10_000 });
+    await expect(health).toContainText("Well");
   } finally {
     await next.stop();
   }

@@ -20,7 +20,7 @@ stepsTest("a daemon that is killed in mid-turn comes back without a lost or doub
   const again = await startDaemon({ home: daemon.home, listen: new URL(daemon.url).host });
   try {
     // The turn has gone on, and goes on.
-    await expect(log).toContainText("line 399 of the turn", { timeout: 20_000 });
+    await expect(log).toContainText("line 399 of the turn");
     await expect(log).toHaveAttribute("data-same", "yes");
     const told = await lines(call, id);
     expect(told).toHaveLength(400);

@@ -13,7 +13,6 @@ interface Measured {
 
 // inspector: Budget (10,000 events open at the end in < 500 ms and scroll without a long task > 50 ms)
 stepsTest(`${EVENTS} events open at their end, and scroll`, async ({ page, site, session, call }) => {
-  stepsTest.setTimeout(isFull ? 60_000 : 30_000);
   const id = await session(steps(...mixed(EVENTS)), { agent: "steps" });
   await expect.poll(async () => (await call<{ state: string }>("GET", `/v1/sessions/${id}`)).state, { timeout: 60_000 }).toBe("idle");
   await page.addInitScript(() => {
@@ -46,11 +45,18 @@ stepsTest("a stream is followed at its end, and left alone when scrolled up", as
   const before = await count();
   const frames = await frameTimes(page, isFull ? 4000 : 300);
   const rate = Math.round(((await count()) - before) / (isFull ? 4 : 0.3));
-  expect(await log.evaluate((element) => element.scrollHeight - element.scrollTop - element.clientHeight)).toBeLessThan(60);
+  const place = () => log.evaluate((element) => ({ top: element.scrollTop, toEnd: element.scrollHeight - element.scrollTop - element.clientHeight }));
+  await expect.poll(async () => (await place()).toEnd).toBeLessThan(60);
   await log.hover();
   await page.mouse.wheel(0, -400);
-  const kept = await log.evaluate((element) => new Promise<number>((resolve) => setTimeout(() => resolve(element.scrollTop), 150)));
-  await expect(page.getByText("Waits for a prompt")).toBeVisible({ timeout: 20_000 });
+  let kept = Number.NaN;
+  const isScrolled = async () => {
+    const [before, { top, toEnd }] = [kept, await place()];
+    kept = top;
+    return toEnd > 100 && top === before;
+  };
+  await expect.poll(isScrolled, { intervals: [100] }).toBe(true);
+  await expect(page.getByText("Waits for a prompt")).toBeVisible();
   expect(Math.abs((await log.evaluate((element) => element.scrollTop)) - kept)).toBeLessThan(80);
   await page.getByRole("button", { name: "To the end" }).click();
   await expect(log).toContainText("the last words");

@@ -35,7 +35,6 @@ async function use(pages: readonly Page[]): Promise<void> {
 // quirk six-connections
 // inspector: What it does (any number of tabs), R20
 test("eight tabs of one browser on live sessions all work", async ({ context, site, session }) => {
-  test.setTimeout(120_000);
   const pages = await open(context, site, session);
   await use(pages);
   // None has missed anything while the others were used; also a ninth page loads.
@@ -47,7 +46,6 @@ test("eight tabs of one browser on live sessions all work", async ({ context, si
 
 // inspector: What it does (any number of tabs), R20: also behind a proxy that lets no WebSocket through
 test("eight tabs work without WebSockets", async ({ context, site, session }) => {
-  test.setTimeout(120_000);
   // Playwright's pages would pass a refusal on as a socket that opens; here none does.
   await context.addInitScript(() => {
     const Real = window.WebSocket;
@@ -71,7 +69,7 @@ test("a request without an answer for two seconds says so, until it is answered"
     await held;
     await route.continue();
   });
-  await expect(page.getByRole("alert")).toContainText("it opens six to a host", { timeout: 15_000 });
+  await expect(page.getByRole("alert")).toContainText("it opens six to a host");
   await expect(page.getByText("No answer yet…")).toBeVisible();
   release();
   await expect(page.getByRole("alert")).toHaveCount(0);

@@ -8,7 +8,7 @@ import { Daemon } from "./daemon.js";
 
 const EVENTS = Number(process.env["ACPD_CLIENT_EVENTS"] ?? 2_000);
 const KILLS = Number(process.env["ACPD_CLIENT_KILLS"] ?? 4);
-const PATIENT = 20_000 + KILLS * 5_000;
+const PATIENT = 60_000 + KILLS * 20_000;
 
 let daemon: Daemon;
 let client: AcpdClient;
