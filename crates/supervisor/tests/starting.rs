@@ -58,11 +58,12 @@ async fn a_program_that_is_being_written_is_waited_for() {
     let mut spec = shell("");
     spec.command = script(dir.path(), "agent", "#!/bin/sh\necho written\n", 0o755).into();
     let writer = std::fs::File::options().write(true).open(&spec.command).expect("it is there");
-    let mut starting = std::pin::pin!(bench.start(spec));
+    let mut starting = Box::pin(bench.start(spec));
     let early = tokio::time::timeout(Duration::from_millis(200), &mut starting).await;
     assert!(early.is_err(), "it was not waited for");
     drop(writer);
-    let mut process = starting.await.expect("it starts");
+    let mut process = starting.as_mut().await.expect("it starts");
+    drop(starting);
     assert_eq!(read_all(&mut process).await, "written\n");
     bench.nothing_left().await;
 }

@@ -97,9 +97,9 @@ fn a_second_signal_hurries_what_has_no_session() {
     );
     let scratch = scratch.shell("stubborn", &acpd_e2e::taking_shell_agent(&body)).config("spare = 1");
     let mut daemon = scratch.serve();
-    acpd_e2e::until("there is a spare", || ready.exists().then_some(()));
+    until("there is a spare", || ready.exists().then_some(()));
     daemon.signal(Signal::TERM);
-    acpd_e2e::until("it was asked to leave", || asked.exists().then_some(()));
+    until("it was asked to leave", || asked.exists().then_some(()));
     daemon.signal(Signal::TERM);
     daemon.expect_good_end();
 }
