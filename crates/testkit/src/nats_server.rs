@@ -15,7 +15,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// How long a server may take to say something.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// A server, running or killed.
 pub struct NatsServer {

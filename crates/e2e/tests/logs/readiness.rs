@@ -4,7 +4,7 @@
 
 use crate::journal::serve;
 use acpd_e2e::{Daemon, Http, Scratch, limit_files, until, until_counted};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Has another process write the log of a daemon, which may write to no file.
 const PIPED: &str =
@@ -61,7 +61,12 @@ fn a_full_disk_is_told_and_its_end_too() {
     limit_files(daemon.pid(), Some(0));
     let asked = client.prompt(&session, "hello");
     client.error(&asked);
-    let reason = journal.wait_for(&("WARN", "not ready", json!({"reason": null})))["reason"].clone();
+    let reason = until("the reason", || {
+        let lines = journal.lines();
+        let mut reasons =
+            lines.iter().filter(|line| line["message"] == "not ready").map(|line| &line["reason"]);
+        reasons.find(|reason| !is_slow(reason)).cloned()
+    });
     assert!(reason.as_str().expect("text").contains("event log"), "{reason}");
     journal.wait_for(&(
         "ERROR",
@@ -77,6 +82,30 @@ fn a_full_disk_is_told_and_its_end_too() {
     drop(client);
     daemon.stop();
     let lines = journal.lines();
-    let told = |message: &str| lines.iter().filter(|line| line["message"] == message).count();
-    assert_eq!((told("not ready"), told("ready again")), (1, 1), "{lines:#?}");
+    assert_eq!(told(&lines), [("not ready", &reason), ("ready again", &Value::Null)], "{lines:#?}");
+}
+
+/// What is told of the readiness of a daemon, and the reason. That its log is too slow to say so is told on a busy machine, too: that is
+/// left out, and what was told before it may be told again.
+fn told(lines: &[Value]) -> Vec<(&str, &Value)> {
+    let (mut told, mut was_slow) = (Vec::new(), false);
+    for line in lines {
+        let (message, reason) = (line["message"].as_str().unwrap_or_default(), &line["reason"]);
+        match message {
+            "not ready" if is_slow(reason) => was_slow = true,
+            "not ready" | "ready again" => {
+                if !(was_slow && told.last() == Some(&(message, reason))) {
+                    told.push((message, reason));
+                }
+                was_slow = false;
+            }
+            _ => {}
+        }
+    }
+    told
+}
+
+/// Whether a log that did not answer is why a daemon is not ready.
+fn is_slow(reason: &Value) -> bool {
+    reason.as_str().expect("text").contains("did not answer within")
 }
