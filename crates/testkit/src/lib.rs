@@ -71,7 +71,7 @@ pub use process::{peak_memory, processor_time, running, suspend, thread_names, z
 pub use pseudo_terminal::{OnTerminal, PseudoTerminal};
 pub use record::{containment_here, timeless};
 pub use run_mark::{Marked, RunMark, end_left_behind};
-pub use scratch::{GRACES, Scratch};
+pub use scratch::{GRACES, Scratch, held_port};
 pub use shell_agent::{shell_agent, taking_shell_agent};
 pub use started::Started;
 pub use volume::Volume;

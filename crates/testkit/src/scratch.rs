@@ -235,18 +235,12 @@ impl Scratch {
         (client, session)
     }
 
-    /// A free port of the loopback address, as long as this scratch is there: the system gives it to nobody who takes any port, also
-    /// while nothing listens there. Who names it can listen.
+    /// A free port of the loopback address, as long as this scratch is there, as [`held_port`] gives it.
     ///
     /// # Panics
     /// When there is none.
     pub fn hold_port(&self) -> SocketAddr {
-        let cloexec = SocketFlags::CLOEXEC;
-        let socket = socket_with(AddressFamily::INET, SocketType::STREAM, cloexec, None).expect("a socket");
-        set_socket_reuseaddr(&socket, true).expect("it is a socket");
-        bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
-        let address =
-            getsockname(&socket).expect("it is bound").try_into().expect("an address of the internet");
+        let (socket, address) = held_port();
         self.ports.lock().expect("nobody panics there").push(socket);
         address
     }
@@ -270,6 +264,20 @@ impl Scratch {
         };
         (exit, text(stdout), text(stderr))
     }
+}
+
+/// A free port of the loopback address, as long as the socket is there: the system gives it to nobody who takes any port, also while
+/// nothing listens there. Who names it can listen.
+///
+/// # Panics
+/// When there is none.
+pub fn held_port() -> (OwnedFd, SocketAddr) {
+    let cloexec = SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, cloexec, None).expect("a socket");
+    set_socket_reuseaddr(&socket, true).expect("it is a socket");
+    bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+    let address = getsockname(&socket).expect("it is bound").try_into().expect("an address of the internet");
+    (socket, address)
 }
 
 #[cfg(feature = "logs")]

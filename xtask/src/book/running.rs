@@ -5,7 +5,7 @@ use super::names::{Names, in_background, stays_at_daemon};
 use super::page::{Act, Step, Syntax};
 use super::programs::Programs;
 use super::sandbox::Sandbox;
-use super::shell::{Outcome, Shell};
+use super::shell::{LONGEST, Outcome, Shell};
 use anyhow::{Context, Result};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -155,7 +155,7 @@ impl Running<'_> {
             Some(failure(step, line, why, format!("{}{last}", outcome.output.trim_end())))
         };
         match outcome.status {
-            None => return of("it takes more than 60 s"),
+            None => return of(&format!("it takes more than {} s", LONGEST.as_secs())),
             Some(status) if status != exit => {
                 return of(&format!("ended with {status}, and not with {exit}"));
             }

@@ -4,12 +4,13 @@
 //! run there.
 
 use crate::run;
+use acpd_testkit::held_port;
 use anyhow::{Context, Result, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -43,10 +44,14 @@ const AGENTS: [&str; 24] = [
     "npx",
     "uvx",
 ];
-const AGENT: &str = "#!/bin/sh\nexec acpd example-agent\n";
+const AGENT: &str = "exec acpd example-agent";
 /// What a desktop has.
 const DESKTOP: [&str; 2] = ["notify-send", "xdg-open"];
-const NOTHING: &str = "#!/bin/sh\nexit 0\n";
+const NOTHING: &str = "exit 0";
+/// Writes programs, of which each is a name and what it does. A program that is started meanwhile by another page would inherit the
+/// open files of this process, and what is open for writing cannot be run.
+const WRITE: &str =
+    r#"cd "$1"; shift; while (($#)); do printf '#!/bin/sh\n%s\n' "$2" >"$1"; chmod 755 "$1"; shift 2; done"#;
 
 /// All processes of a page have it.
 const MARK: &str = "ACPD_BOOK";
@@ -60,6 +65,8 @@ const PROJECT: &str =
 pub(super) struct Sandbox {
     place: TempDir,
     pub(super) port: u16,
+    /// Only the page's daemon takes the port.
+    _held: OwnedFd,
     path: OsString,
 }
 
@@ -67,22 +74,20 @@ impl Sandbox {
     /// One in which `acpd` is this program; other programs are looked for in `path`.
     pub(super) fn new(acpd: &Path, path: &OsStr) -> Result<Self> {
         let place = tempfile::Builder::new().prefix("book").tempdir()?;
-        // Free now, and the only one to take it is the page's daemon.
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let (held, address) = held_port();
         let bin = place.path().join("bin");
         let all = std::iter::once(bin.clone()).chain(std::env::split_paths(path));
-        let sandbox = Self { port, path: std::env::join_paths(all)?, place };
+        let sandbox = Self { port: address.port(), _held: held, path: std::env::join_paths(all)?, place };
         for dir in ["bin", "blocks", "home/project", "run", "tmp"] {
             fs::create_dir_all(sandbox.place.path().join(dir))?;
         }
         fs::set_permissions(sandbox.place.path().join("run"), fs::Permissions::from_mode(0o700))?;
         symlink(acpd, bin.join("acpd")).context("acpd")?;
         let scripts = AGENTS.map(|name| (name, AGENT)).into_iter().chain(DESKTOP.map(|name| (name, NOTHING)));
-        for (name, script) in scripts {
-            let file = bin.join(name);
-            fs::write(&file, script)?;
-            fs::set_permissions(&file, fs::Permissions::from_mode(0o755))?;
-        }
+        let mut write = sandbox.command("bash");
+        write.args(["-euc", WRITE, "bash"]).arg(&bin);
+        write.args(scripts.flat_map(|(name, script)| [name, script]));
+        ensure!(run::answer(write).is_some(), "the programs are not written");
         fs::write(sandbox.home().join(".gitconfig"), GIT)?;
         let mut project = sandbox.command("bash");
         project.args(["-euc", PROJECT]);
@@ -172,7 +177,10 @@ mod tests {
         let mut bash = sandbox.command("bash");
         bash.args([
             "-c",
-            "(setsid sleep 1000 >/dev/null 2>&1 & echo $!); acpd; git status --short; echo $HOME",
+            // Its environment is seen once it is the program that it will be.
+            "(setsid sleep 1000 >/dev/null 2>&1 & echo $!
+            until grep -qz sleep /proc/$!/comm && grep -qz ACPD_BOOK= /proc/$!/environ; do :; done)
+            acpd; git status --short; echo $HOME",
         ]);
         let printed = run::answer(bash).expect("bash");
         let lines: Vec<&str> = printed.lines().collect();

@@ -16,7 +16,7 @@ const DRIVER: &str = include_str!("shell.sh");
 const LOOK: Duration = Duration::from_millis(150);
 const QUIET: u32 = 4;
 /// How long a block may take.
-const LONGEST: Duration = Duration::from_secs(60);
+pub(super) const LONGEST: Duration = Duration::from_secs(300);
 
 /// How a block ended.
 #[derive(Debug)]
@@ -107,7 +107,7 @@ impl Drop for Shell {
     }
 }
 
-/// Keys for a terminal, each pressed when nothing has come for a while.
+/// Keys for a terminal, each pressed when nothing has come for a while, the last until the block ends.
 struct Typing {
     keys: File,
     /// The next is last.
@@ -132,9 +132,13 @@ impl Typing {
         let moved = shown != std::mem::replace(&mut self.shown, shown);
         self.quiet = if moved || shown == 0 { 0 } else { self.quiet + 1 };
         if self.quiet >= QUIET
-            && let Some(stroke) = self.rest.pop()
+            && let Some(stroke) = self.rest.last()
         {
             self.keys.write_all(stroke.as_bytes())?;
+            // The last is pressed again: what comes before a program has its terminal as it is to be is lost.
+            if self.rest.len() > 1 {
+                self.rest.pop();
+            }
             self.quiet = 0;
         }
         Ok(())

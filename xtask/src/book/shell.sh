@@ -7,12 +7,14 @@ __serve() {
   local __line
   # It is killed at the end of the page, and its agents are to end with it.
   exec {__served}< <(ACPD_CONTINUITY_KEEP=0s exec acpd serve "$@" 2>>"$__log")
-  read -r -t 30 __line <&"$__served" || { cat "$__log" >&2; return 1; }
+  read -r -t 120 __line <&"$__served" || { cat "$__log" >&2; return 1; }
   printf '%s\n' "$__line"
 }
-# The next line begins at once, as behind `acpd serve &`.
+# The next line begins before it listens, as behind `acpd serve &`. A command waits a second for a daemon that holds no lock yet, and a
+# busy machine may need longer to begin it.
 __serve_now() {
   exec {__served}< <(ACPD_CONTINUITY_KEEP=0s exec acpd serve "$@" 2>>"$__log")
+  until [[ -s ~/.local/state/acpd/daemon.lock ]] || ! kill -0 $! 2>/dev/null; do command sleep 0.01; done
 }
 __log=$1 __at=$2
 while read -r __mode __file; do
