@@ -51,7 +51,7 @@ export class Daemon {
     this.child.kill("SIGTERM");
     const exit = await this.exited;
     const left = await carrying(`${MARK}=${this.directory}`);
-    await rm(this.directory, { recursive: true, force: true });
+    await rm(this.directory, { recursive: true, force: true, maxRetries: 20 });
     if (exit.code !== 0) throw new Error(`the daemon ended with ${JSON.stringify(exit)}`);
     if (left.length > 0) throw new Error(`left behind: ${left.join(", ")}`);
   }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -30,7 +31,11 @@ class Daemon:
         self.work.mkdir()
         self.config = scratch / "config.toml"
         self.config.write_text(config)
-        self._listen = "127.0.0.1:0"
+        # Held, so that nobody takes the port between its end and its next start.
+        self._port = socket.socket()
+        self._port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._port.bind(("127.0.0.1", 0))
+        self._listen = f"127.0.0.1:{self._port.getsockname()[1]}"
         self.url = ""
         self._process: subprocess.Popen[str] | None = None
         self.start()
@@ -55,7 +60,6 @@ class Daemon:
         for line in process.stdout:
             if line.startswith("listening on http"):
                 self.url = line.removeprefix("listening on ").strip()
-                self._listen = self.url.rpartition("/")[2]
                 return
         raise RuntimeError(f"acpd did not start: {(self.scratch / 'log').read_text()}")
 
@@ -76,12 +80,16 @@ class Daemon:
             self.kill()
             raise
 
+    def release(self) -> None:
+        """Gives up its port; it is not started again."""
+        self._port.close()
+
     def _end(self, number: signal.Signals) -> None:
         process = self._process
         if process is None:
             return
         process.send_signal(number)
-        process.wait(20)
+        process.wait(60)
         assert process.stdout is not None
         process.stdout.close()
         self._process = None
@@ -101,3 +109,4 @@ def serving(scratch: Path, config: str = "") -> Iterator[Daemon]:
         yield daemon
     finally:
         daemon.stop()
+        daemon.release()

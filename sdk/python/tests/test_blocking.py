@@ -60,7 +60,7 @@ def test_a_session_from_its_beginning_to_its_end(shared: Daemon, blocking: SyncA
     blocking.delete_session(session.session_id)
     assert blocking.import_session(file).session_id == session.session_id
     # It is indexed behind the answer.
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while blocking.search_page("ask edit").incomplete:
         assert time.monotonic() < deadline
     assert [hit.session_id for hit in blocking.search("ask edit")] == [session.session_id]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterable
 
 import pytest
@@ -226,6 +227,10 @@ async def test_turns_are_found_by_their_words(shared: Daemon, client: AcpdClient
     for session_id in made:
         await until(client, session_id, TurnEndedEvent)
         await client.close_session(session_id)
+    # They are indexed behind the turn.
+    deadline = time.monotonic() + 60
+    while (await client.search_page("quokka went")).incomplete:
+        assert time.monotonic() < deadline
     hits = [hit async for hit in client.search("quokka went", page=1)]
     assert {hit.session_id for hit in hits} == set(made)
     assert hits[0].part in ("prompt", "answer")
@@ -237,7 +242,10 @@ async def test_the_daemon_tells_of_itself(client: AcpdClient) -> None:
     caller = await client.whoami()
     assert (caller.scope, caller.sees, caller.name) == ("admin", "all", None)
     assert (await client.health()).status == "ok"
-    assert (await client.ready()).ready
+    # A log that is slow to say so is a reason against it.
+    deadline = time.monotonic() + 60
+    while not (await client.ready()).ready:
+        assert time.monotonic() < deadline
     assert (await client.stats()).now.memory_bytes > 0
     assert await client.tokens() == []
     assert [agent.name for agent in await client.agents()] == ["example"]

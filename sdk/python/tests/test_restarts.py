@@ -27,6 +27,8 @@ from acpd_client import (
 
 KILLS = int(os.environ.get("ACPD_SDK_KILLS", "3"))
 EVENTS = int(os.environ.get("ACPD_SDK_EVENTS", "3000"))
+# Seconds in which a busy machine starts a daemon, and an agent.
+PATIENCE = 60.0
 
 
 async def log(client: AcpdClient, session_id: str) -> list[Event]:
@@ -109,7 +111,7 @@ async def test_a_stream_ends_with_the_removal_of_its_session(daemon: Daemon) -> 
 
 # contract 7.3: prompts and creations that are sent again are done once
 async def test_what_has_lost_its_answer_is_sent_again_and_done_once(daemon: Daemon) -> None:
-    async with cutting(daemon.url) as cutter, AcpdClient(cutter.url) as client:
+    async with cutting(daemon.url) as cutter, AcpdClient(cutter.url, retry_for=PATIENCE) as client:
         cutter.cut = 2
         session = await client.create_session(daemon.work, title="once")
         assert [s.session_id async for s in client.list_sessions()] == [session.session_id]
@@ -128,7 +130,7 @@ async def test_what_has_lost_its_answer_is_sent_again_and_done_once(daemon: Daem
 
 # contract 7.3: what may not be done twice is not sent twice
 async def test_what_would_be_done_twice_is_not_sent_again(daemon: Daemon) -> None:
-    async with cutting(daemon.url) as cutter, AcpdClient(cutter.url) as client:
+    async with cutting(daemon.url) as cutter, AcpdClient(cutter.url, retry_for=PATIENCE) as client:
         session = await client.create_session(daemon.work)
         cutter.cut = 1
         with pytest.raises(ConnectionLostError):
@@ -141,7 +143,7 @@ async def test_what_would_be_done_twice_is_not_sent_again(daemon: Daemon) -> Non
 
 # contract 1.6: a stream that is cut goes on behind the last event
 async def test_a_stream_that_is_cut_goes_on(daemon: Daemon) -> None:
-    async with cutting(daemon.url) as cutter, AcpdClient(cutter.url) as client:
+    async with cutting(daemon.url) as cutter, AcpdClient(cutter.url, retry_for=PATIENCE) as client:
         session_id = (await client.create_session(daemon.work, "stream 300 1000")).session_id
         numbers = []
         async for event in client.events(session_id):
@@ -156,7 +158,7 @@ async def test_a_stream_that_is_cut_goes_on(daemon: Daemon) -> None:
 # inspector: SDK: a daemon that was there is waited for, one that never was is an error at once
 async def test_requests_wait_for_a_daemon_that_restarts(tmp_path: Path) -> None:
     with serving(tmp_path) as daemon:
-        async with AcpdClient(daemon.url) as client:
+        async with AcpdClient(daemon.url, retry_for=PATIENCE) as client:
             session_id = (await client.create_session(daemon.work)).session_id
             daemon.kill()
             waiting = asyncio.create_task(client.get_session(session_id))

@@ -91,7 +91,7 @@ def test_ends_are_told(daemon: Daemon) -> None:
         client.close_session(made[0])
         daemon.kill()
         daemon.start()
-        out, _ = process.communicate(timeout=30)
+        out, _ = process.communicate(timeout=120)
     assert process.returncode == 0
     assert f"{made[0]}: completed (cause client_close" in out
     assert f"{made[1]}: error (cause daemon_lost" in out

@@ -171,7 +171,7 @@ describe.each<Transport>(["websocket", "http"])("over %s", (transport) => {
   });
 
   // inspector: SDK: a prompt in flight when the daemon is killed fails with how it ended, and the session goes on
-  test("turns that die with the daemon fail, once", { timeout: 20_000 + KILLS * 5_000 }, async () => {
+  test("turns that die with the daemon fail, once", { timeout: 120_000 + KILLS * 20_000 }, async () => {
     const [connection, ear] = await Ear.open(transport);
     const sessionId = await create(connection);
     let told = "";

@@ -8,13 +8,13 @@ export class Cutter {
   readonly #server: Server;
   #blocked = false;
 
-  private constructor(server: Server, port: number) {
+  private constructor(server: Server, port: number, host: string) {
     this.#server = server.on("connection", (near: Socket) => {
       if (this.#blocked) {
         near.resetAndDestroy();
         return;
       }
-      const far = connect(port, "127.0.0.1");
+      const far = connect(port, host);
       for (const [socket, other] of [[near, far], [far, near]] as const) {
         this.#sockets.add(socket);
         socket.pipe(other);
@@ -27,7 +27,8 @@ export class Cutter {
   static async to(url: string): Promise<Cutter> {
     const server = createServer().listen(0, "127.0.0.1");
     await once(server, "listening");
-    return new Cutter(server, Number(new URL(url).port));
+    const { hostname, port } = new URL(url);
+    return new Cutter(server, Number(port), hostname);
   }
 
   get url(): string {

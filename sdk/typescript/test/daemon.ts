@@ -4,6 +4,7 @@
 // Boundary: knows acpd as a program only. Everything that it writes is in a directory of its own.
 
 import { type ChildProcess, type ChildProcessByStdio, execFile, spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { access, constants, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { type IncomingMessage, request } from "node:http";
@@ -32,7 +33,7 @@ export class Daemon {
   private constructor(
     /** A directory for the test; it holds the state, too. */
     readonly directory: string,
-    /** Such as `http://127.0.0.1:40123`. */
+    /** Such as `http://127.3.20.7:40123`. */
     readonly url: string,
     readonly tokens: Readonly<Record<string, string>>,
     env: NodeJS.ProcessEnv,
@@ -54,7 +55,7 @@ export class Daemon {
       const { stdout } = await promisify(execFile)(ACPD, ["token", "new", name, ...rule], { env });
       tokens[name] = stdout.trim();
     }
-    const child = serve(env, "127.0.0.1:0");
+    const child = serve(env, `${ownHost()}:0`);
     return new Daemon(directory, await address(child), tokens, env, child);
   }
 
@@ -89,8 +90,15 @@ export class Daemon {
 
   async stop(): Promise<void> {
     await end(this.#child, "SIGTERM");
-    await rm(this.directory, { recursive: true, force: true });
+    // What was killed may still write there.
+    await rm(this.directory, { recursive: true, force: true, maxRetries: 20 });
   }
+}
+
+/** An address of the daemon's own on loopback: on another, its port may be taken by anybody between its end and its next start. */
+function ownHost(): string {
+  if (process.platform !== "linux") return "127.0.0.1";
+  return [127, ...Array.from({ length: 3 }, () => randomInt(1, 255))].join(".");
 }
 
 async function environment(directory: string, more: string): Promise<NodeJS.ProcessEnv> {

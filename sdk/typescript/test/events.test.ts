@@ -8,7 +8,7 @@ import { Daemon } from "./daemon.js";
 
 const EVENTS = Number(process.env["ACPD_CLIENT_EVENTS"] ?? 2_000);
 const KILLS = Number(process.env["ACPD_CLIENT_KILLS"] ?? 4);
-const PATIENT = 60_000 + KILLS * 20_000;
+const PATIENT = 120_000 + KILLS * 20_000;
 
 let daemon: Daemon;
 let client: AcpdClient;
@@ -86,7 +86,7 @@ test("events end when the session is removed", async () => {
   const sessionId = await create(`stream ${EVENTS} 2000`);
   for await (const event of client.events(sessionId)) if (event.kind === "turn_ended") break;
   // More than fits on the way: the reader is in the middle when the session goes.
-  const events = client.events(sessionId, { retryForMs: 10_000 });
+  const events = client.events(sessionId, { retryForMs: 60_000 });
   await events.next();
   await client.deleteSession(sessionId);
   let last = 1;
@@ -113,9 +113,10 @@ test("a daemon that is away", async () => {
   const gone = await Daemon.forTest();
   const states: ConnectionState[] = [];
   const { sessionId } = await gone.client().createSession({ cwd: gone.directory });
-  const events = gone.client().events(sessionId, { retryForMs: 400, onConnection: (state) => states.push(state) });
+  const events = gone.client().events(sessionId, { retryForMs: 8_000, onConnection: (state) => states.push(state) });
   await events.next();
   await events.next();
+  // On a busy machine it takes seconds until its end is seen, which count.
   await gone.kill();
   await expect(drained(events)).rejects.toMatchObject({ kind: "network" });
   expect(states.map(({ state }) => state)).toEqual(expect.arrayContaining(["open", "waiting"]));
@@ -150,7 +151,7 @@ test("a prompt outlives a restart", async () => {
   const sessionId = await create();
   await client.closeSession(sessionId);
   await daemon.kill();
-  const accepted = client.createSession({ cwd: daemon.directory, prompt: "once" });
+  const accepted = client.createSession({ cwd: daemon.directory, prompt: "once" }, { retryForMs: 60_000 });
   await daemon.restart();
   const created = await accepted;
   for await (const event of client.events(created.sessionId)) if (event.kind === "turn_ended") break;

@@ -20,10 +20,10 @@ let directory: string;
 beforeAll(async () => {
   daemon = await Daemon.start();
   directory = await installed();
-}, 60_000);
+}, 300_000);
 afterAll(async () => {
   await daemon?.stop();
-  if (directory !== undefined) await rm(directory, { recursive: true, force: true });
+  if (directory !== undefined) await rm(directory, { recursive: true, force: true, maxRetries: 20 });
 });
 
 /** An empty directory with the packed package in it, the examples and the samples of the README. */
@@ -48,7 +48,7 @@ async function installed(): Promise<string> {
 
 const program = async (name: string, ...words: string[]) => {
   const env = { ...process.env, ACPD_URL: daemon.url };
-  return (await run(process.execPath, [name, ...words], { cwd: directory, env, timeout: 20_000 })).stdout;
+  return (await run(process.execPath, [name, ...words], { cwd: directory, env, timeout: 60_000 })).stdout;
 };
 
 // issue 12: `npm pack` installs and runs in an empty directory
@@ -59,7 +59,7 @@ test("what is packed is the library and its types", async () => {
 });
 
 // inspector: SDK: types tested
-test("its types are those that the samples need", { timeout: 60_000 }, async () => {
+test("its types are those that the samples need", { timeout: 300_000 }, async () => {
   const options = { target: "ES2022", module: "NodeNext", strict: true, skipLibCheck: true };
   const checked = { noEmit: true, allowJs: true, checkJs: true };
   const compilerOptions = { ...options, ...checked, types: ["node"], typeRoots: [join(PACKAGE, "node_modules/@types")] };
