@@ -36,5 +36,6 @@ export default defineConfig({
       "/acp": { target: daemon, ws: true },
     },
   },
-  test: { include: ["src/**/*.test.ts"] },
+  // A machine may be busy with other things.
+  test: { include: ["src/**/*.test.ts"], testTimeout: 60_000, hookTimeout: 60_000 },
 });

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { accessSync, constants } from "node:fs";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -18,7 +19,7 @@ export interface DaemonOptions {
 
 /** A real daemon with a state directory of its own. */
 export interface Daemon {
-  /** `http://127.0.0.1:PORT` */
+  /** Such as `http://127.3.20.7:40123` */
   url: string;
   /** Its scratch directory. */
   home: string;
@@ -37,7 +38,7 @@ export async function startDaemon(options: DaemonOptions = {}): Promise<Daemon> 
   const project = join(home, "project");
   await mkdir(project, { recursive: true });
   if (options.config !== undefined || options.home === undefined) await writeFile(config, options.config ?? "");
-  const child = spawn(binary(), ["serve", "--listen", options.listen ?? "127.0.0.1:0", "--state-dir", join(home, "state"), "--config", config], {
+  const child = spawn(binary(), ["serve", "--listen", options.listen ?? `${ownHost()}:0`, "--state-dir", join(home, "state"), "--config", config], {
     cwd: home,
     env: { ...process.env, ACPD_WEB_DIR: resolve(import.meta.dirname, "../dist") },
     stdio: ["ignore", "pipe", "pipe"],
@@ -51,9 +52,16 @@ export async function startDaemon(options: DaemonOptions = {}): Promise<Daemon> 
   };
   const remove = async (): Promise<void> => {
     await stop();
-    await rm(home, { recursive: true, force: true });
+    // What was killed may still write there.
+    await rm(home, { recursive: true, force: true, maxRetries: 20 });
   };
   return { url, home, project, stop, remove };
+}
+
+/** An address of the daemon's own on loopback: on another, its port may be taken by anybody between its end and its next start. */
+function ownHost(): string {
+  if (process.platform !== "linux") return "127.0.0.1";
+  return [127, ...Array.from({ length: 3 }, () => randomInt(1, 255))].join(".");
 }
 
 /** What the daemon says first: where it listens. */

@@ -353,6 +353,7 @@ test("what is written stays over a look elsewhere and a reload", async ({ page, 
   await expect(page.getByText("Waits for a prompt")).toBeVisible();
   await expect(prompt).toHaveValue("");
   await page.goBack();
+  await expect(prompt).toHaveValue("half a thought");
   await prompt.press("Enter");
   await expect(page.getByRole("log").getByText("half a thought")).toHaveCount(2);
   await page.reload();
