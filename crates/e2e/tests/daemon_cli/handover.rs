@@ -298,7 +298,8 @@ fn an_open_door_needs_its_token_in_the_next_image() {
 #[test]
 fn a_stop_goes_over_a_hand_over() {
     let scratch = Scratch::with_default_graces().timeout("stdin_grace", "2m").timeout("term_grace", "2m");
-    let scratch = scratch.config("[client]\nreconnect = \"0s\"");
+    // An agent that is not kept is ended first, which lasts.
+    let scratch = scratch.keep("0s").config("[client]\nreconnect = \"0s\"");
     let mut daemon = scratch.serve();
     let (mut client, session) = front_end(&scratch);
     assert_eq!(client.turn(&session, "ignore-sigterm"), "end_turn");

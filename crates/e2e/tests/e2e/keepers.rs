@@ -58,7 +58,8 @@ fn an_end_that_is_told_late_is_no_broken_connection() {
     suspend(keeper.pid);
     send(Signal::KILL, &scratch.mark().running("example-agent")[0]);
     // As long as an agent gets that has closed a pipe.
-    let (mut other, closing) = scratch.session("example");
+    let elsewhere = Scratch::new();
+    let (mut other, closing) = elsewhere.session("example");
     let closed = other.prompt(&closing, "close-stdout\nhang");
     assert_eq!(other.error(&closed)["data"]["terminationInfo"]["cause"], "protocol_error");
     other.finish();
