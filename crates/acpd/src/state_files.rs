@@ -16,7 +16,7 @@ const FILES: [&str; 5] = {
     let [whole, damaged] = acpd_eventlog::migration::OLD_DATABASES;
     ["acpd.db-new", whole, damaged, "acpd.reserve", "daemon.lock"]
 };
-/// What the databases among them have beside them.
+/// The endings of the names of a database and of what is beside it.
 const ENDINGS: [&str; 5] = ["", "-wal", "-shm", "-journal", "-open"];
 
 /// Those that are not in a directory of them.

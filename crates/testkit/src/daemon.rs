@@ -3,11 +3,14 @@
 //! Invariant: a test that stops it in good order sees exit code 0 and nothing left; one that fails leaves nothing either.
 
 use crate::binary::acpd;
+use crate::clock::until;
+use crate::http::Http;
 use crate::lines::{Lines, Next, text_of};
 use crate::process::{Exit, exit_of, has_no_zombies, suspend};
 use crate::run_mark::RunMark;
 use crate::scratch::Scratch;
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -113,6 +116,15 @@ impl Daemon {
     pub fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw).expect("a process id");
         kill_process(pid, signal).expect("the daemon lives");
+    }
+
+    /// Waits until it is ready, and gives what it answers then: on a busy machine its log may be too slow to say so at once.
+    ///
+    /// # Panics
+    /// When it never is.
+    pub fn until_ready(&self) -> Value {
+        let ask = || Http::on(self.connect()).request("GET", "/v1/ready", &[], "");
+        until("it is ready", || Some(ask()).filter(|answer| answer.status == 200)).json()
     }
 
     /// Stops it by SIGSTOP, and waits until all of it stands still.

@@ -1,10 +1,10 @@
-//! What other programs of the same user do at the files of the log: its index may be read, locked, damaged or deleted at any time,
+//! Other programs of the same user at the files of the log: its index may be read, locked, damaged or deleted at any time,
 //! and what happens to the files of one session is nothing to the others.
 //!
 //! This process is the other program. Not here: what an agent is served (`services`), and hosts that share a directory.
 
 use crate::session::{Session, keeping, of_kind, post, said, without_holes};
-use acpd_e2e::{Daemon, Exit, Http, Scratch, files_below, files_of_session, session_files, until};
+use acpd_e2e::{Daemon, Exit, Http, Scratch, files_below, files_of_session, session_files};
 use rusqlite::Connection;
 use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};
@@ -56,15 +56,10 @@ fn sorted(sessions: &[(&Session, bool)]) -> Vec<(String, bool)> {
     all
 }
 
-fn is_ready(daemon: &Daemon) -> bool {
-    Http::on(daemon.connect()).request("GET", "/v1/ready", &[], "").status == 200
-}
-
 /// Everything that one does with sessions works, and is listed: a turn in `live`, the end of it, a session that begins and one that
 /// is deleted.
 fn all_works(daemon: &Daemon, scratch: &Scratch, live: &Session, turn: u64) {
-    // On a busy machine the log may be too slow to say so at once.
-    until("it is ready", || is_ready(daemon).then_some(()));
+    daemon.until_ready();
     assert_eq!(live.prompt(daemon, &format!("turn {turn}")).status, 202);
     let events = live.events_until_turn(daemon, turn);
     without_holes(&events);

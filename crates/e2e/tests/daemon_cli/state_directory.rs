@@ -1,4 +1,4 @@
-//! What is in a state directory, and the page that says so (`docs/storage.md`).
+//! The files of a state directory, and the page that says so (`docs/storage.md`).
 
 use crate::cli::{done, ids, run};
 use acpd_e2e::{Answer, Daemon, Exit, Http, Scratch, until};
@@ -15,7 +15,7 @@ fn named() -> BTreeSet<&'static str> {
     cells.flat_map(|cell| cell.trim_end_matches('`').split("`, `")).collect()
 }
 
-/// Whether a name of the page, in which words in capitals stand for others, is this path's.
+/// True if a name of the page, in which words in capitals stand for others, is this path's.
 fn names(pattern: &str, path: &str) -> bool {
     if let Some(folder) = pattern.strip_suffix('/') {
         let depth = folder.split('/').count();
@@ -149,7 +149,7 @@ fn the_page_names_every_file() {
     assert_eq!(run(&scratch, &["doctor"]).0, Exit::Code(0));
 }
 
-/// Whether the code has the last name of a path, or what ends it: all but the words in capitals, and but what SQLite, the lock of a
+/// True if the code has the last name of a path, or what ends it: all but the words in capitals, and but what SQLite, the lock of a
 /// database and a copy aside add to a name.
 fn is_in(code: &str, pattern: &str) -> bool {
     let path = pattern.trim_end_matches('/');

@@ -23,7 +23,7 @@ fn piped(scratch: &Scratch, input: &str, args: &[&str]) -> Started {
     scratch.start_command(shell)
 }
 
-/// What `acpd run` says once it waits for its standard input for long, as it may on a machine that is busy.
+/// The words of `acpd run` once it waits for its standard input for long, as it may on a machine that is busy.
 const NOTICE: &str = "reading standard input; </dev/null to skip";
 
 /// Its first line but for that.

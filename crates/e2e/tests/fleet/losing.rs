@@ -122,9 +122,9 @@ fn without_the_engine_nodes_go_on() {
         until("why", || node.get("/v1/nodes").json()["reason"].is_string().then_some(()));
     }
     let [a, b] = &fleet.nodes[..] else { panic!("there are two") };
-    let ready = until("it is ready", || Some(a.get("/v1/ready")).filter(|ready| ready.status == 200));
-    assert_eq!(ready.json()["ready"], true);
-    assert!(ready.json()["reason"].as_str().is_some_and(|reason| reason.contains("fleet")), "{ready:?}");
+    let ready = a.daemon.until_ready();
+    assert_eq!(ready["ready"], true);
+    assert!(ready["reason"].as_str().is_some_and(|reason| reason.contains("fleet")), "{ready}");
     let new = a.create(&json!({"title": "meanwhile"}));
     assert_eq!(a.get(&format!("/v1/sessions/{new}")).status, 200);
     // What was known is known, and reached by the nodes' own addresses.

@@ -77,7 +77,7 @@ fn is_neutral(world: &World, expected: &str) {
     }
 }
 
-/// Whether a log is as one that nobody has closed.
+/// True of a log as one is that nobody has closed.
 fn is_left_open(state: &Path) -> bool {
     let has_content = |path: PathBuf| path.metadata().is_ok_and(|file| file.len() > 0);
     // What its host says it has.

@@ -39,7 +39,7 @@ fn copy_of(fixture: &str) -> Scratch {
     scratch
 }
 
-/// What a daemon shows of a directory, and then the next one.
+/// Reads all that a daemon shows of a directory, and the same of the next daemon.
 fn read_twice(scratch: &Scratch) -> Vec<String> {
     let shown = [(); 2].map(|()| {
         let mut daemon = scratch.serve();

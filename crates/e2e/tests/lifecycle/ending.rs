@@ -11,7 +11,7 @@ pub(crate) fn of(session: &str) -> Value {
     json!({"sessionId": session})
 }
 
-/// How often a session's end was told so far.
+/// Counts how often a session's end was told so far.
 pub(crate) fn ends_of(client: &Client, session: &str) -> usize {
     client.ends().iter().filter(|end| end.session() == Some(session)).count()
 }

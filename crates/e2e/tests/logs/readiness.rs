@@ -3,18 +3,12 @@
 //! Nothing can be written to a file then: a daemon with smaller files than the limit has room, and begins sessions.
 
 use crate::journal::serve;
-use acpd_e2e::{Daemon, Http, Scratch, limit_files, until, until_counted};
+use acpd_e2e::{Scratch, limit_files, until, until_counted};
 use serde_json::{Value, json};
 
 /// Has another process write the log of a daemon, which may write to no file.
 const PIPED: &str =
     r#"mkfifo "$LOG.pipe"; (env -i cat "$LOG.pipe" </dev/null >"$LOG" 2>/dev/null &); LOG="$LOG.pipe";"#;
-
-/// Waits until a daemon is ready: on a busy machine the log may be too slow to say so at once.
-fn until_ready(daemon: &Daemon) {
-    let ready = || Http::on(daemon.connect()).request("GET", "/v1/ready", &[], "").status;
-    until("it is ready", || (ready() == 200).then_some(()));
-}
 
 // contract 6: a scrape shows whether sessions can begin, without any other request
 #[test]
@@ -37,7 +31,7 @@ fn a_failure_right_behind_a_good_answer_is_told() {
     let mut client = daemon.over_websocket(&scratch, "/acp?agent=stateless");
     client.tolerant();
     client.initialize();
-    until_ready(&daemon);
+    daemon.until_ready();
     limit_files(daemon.pid(), Some(0));
     client.refused("session/new", &json!({"cwd": scratch.work(), "mcpServers": []}));
     journal.wait_for(&("WARN", "not ready", json!({"reason": null})));
@@ -78,16 +72,16 @@ fn a_full_disk_is_told_and_its_end_too() {
 
     limit_files(daemon.pid(), None);
     journal.wait_for(&("WARN", "ready again", json!({"after_s": null})));
-    until_ready(&daemon);
+    daemon.until_ready();
     drop(client);
     daemon.stop();
     let lines = journal.lines();
-    assert_eq!(told(&lines), [("not ready", &reason), ("ready again", &Value::Null)], "{lines:#?}");
+    assert_eq!(readiness_in(&lines), [("not ready", &reason), ("ready again", &Value::Null)], "{lines:#?}");
 }
 
-/// What is told of the readiness of a daemon, and the reason. That its log is too slow to say so is told on a busy machine, too: that is
+/// Lists the lines on the readiness of a daemon, with the reason. That its log is too slow to say so is told on a busy machine, too: that is
 /// left out, and what was told before it may be told again.
-fn told(lines: &[Value]) -> Vec<(&str, &Value)> {
+fn readiness_in(lines: &[Value]) -> Vec<(&str, &Value)> {
     let (mut told, mut was_slow) = (Vec::new(), false);
     for line in lines {
         let (message, reason) = (line["message"].as_str().unwrap_or_default(), &line["reason"]);
@@ -105,7 +99,7 @@ fn told(lines: &[Value]) -> Vec<(&str, &Value)> {
     told
 }
 
-/// Whether a log that did not answer is why a daemon is not ready.
+/// True if a log that did not answer is why a daemon is not ready.
 fn is_slow(reason: &Value) -> bool {
     reason.as_str().expect("text").contains("did not answer within")
 }

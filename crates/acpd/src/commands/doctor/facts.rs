@@ -40,7 +40,7 @@ pub(super) fn program(command: &str, path: Option<&OsStr>) -> Program {
     places.into_iter().find(|file| file.is_file()).map_or(Program::Missing, Program::NotExecutable)
 }
 
-/// What a daemon opens or makes files in, where it is there, and what of it cannot be used. Nothing is opened.
+/// Finds what a daemon opens, or makes files in, that is there and cannot be used. Nothing is opened.
 fn below(dir: &Path) -> Vec<Below> {
     let directories =
         DIRECTORIES.map(|name| (name.to_owned(), true, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK));

@@ -5,7 +5,7 @@ use sd_notify::NotifyState;
 use std::time::Duration;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// How long a message waits for a manager that takes none: its socket has room for a few. A moment for one that is busy.
+/// The time that a message waits for a manager that takes none: its socket has room for a few. A moment for one that is busy.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The longest time between two messages of a migration to the manager.
