@@ -257,22 +257,29 @@ impl EventLog {
     }
 
     /// Appends to a session that has no appender, if its host is still the one that the caller saw (`None`: no
-    /// host). So of several processes that find a host gone, one writes down the end. Returns the last sequence
-    /// number; durable when this returns.
+    /// host). So of several processes that find a host gone, one writes down the end. `host`, a host of this process, does it: if it
+    /// dies before the index says so, whoever comes next looks at the session. Returns the last sequence number; durable when this
+    /// returns.
     ///
     /// # Errors
     ///
     /// [`WriteError::Conflict`] if it now has another host or none, [`WriteError::Live`] if it has an appender here.
-    pub async fn append_to(&self, id: &str, owner: Option<&str>, batch: Batch) -> Result<u64, WriteError> {
+    pub async fn append_to(
+        &self,
+        id: &str,
+        owner: Option<&str>,
+        host: &str,
+        batch: Batch,
+    ) -> Result<u64, WriteError> {
         batch.check_size()?;
-        let (id, owner) = (id.to_owned(), owner.map(str::to_owned));
+        let (id, owner, host) = (id.to_owned(), owner.map(str::to_owned), host.to_owned());
         self.shared.until_left(&id).await;
         let left = match &owner {
             Some(owner) => self.shared.derive_notes(&id, owner).await?,
             None => Vec::new(),
         };
         let append = move |shared: &Shared, files: &Files| {
-            shared.append_to_files(files, &id, owner.as_deref(), (&batch, left))
+            shared.append_to_files(files, &id, (owner.as_deref(), &host), (&batch, left))
         };
         self.shared.with_files(append).await
     }
@@ -282,9 +289,10 @@ impl EventLog {
         &self,
         id: &str,
         owner: Option<&str>,
+        host: &str,
         update: IndexUpdate,
     ) -> Result<(), WriteError> {
-        self.append_to(id, owner, Batch::index_only(update)).await.map(drop)
+        self.append_to(id, owner, host, Batch::index_only(update)).await.map(drop)
     }
 
     /// Deletes a session that no host has live, for `host`, a host of this process. It is unknown when this returns; its space is reclaimed afterwards. As

@@ -170,7 +170,8 @@ impl Host {
         let end = termination::final_end(&lost, client, row.last_seq, clock::now_ms());
         meta.ended(&end);
         let batch = recording::ended_batch(&end, &meta);
-        match self.shared.store.log.append_to(&row.id, row.owner.as_deref(), batch).await {
+        let host = self.shared.store.host_file.id();
+        match self.shared.store.log.append_to(&row.id, row.owner.as_deref(), host, batch).await {
             Ok(_) => {
                 journal::made_final(id, client);
                 Ok(Arc::new(end))

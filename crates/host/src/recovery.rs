@@ -297,7 +297,7 @@ impl Recovery {
 
     /// Writes the last of a session of a dead host; false when another process was faster.
     async fn write_last(&self, row: &SessionRow, owner: &str, batch: Batch) -> Result<bool, WriteError> {
-        match self.store.log.append_to(&row.id, Some(owner), batch).await {
+        match self.store.log.append_to(&row.id, Some(owner), self.store.host_file.id(), batch).await {
             Ok(last) => {
                 if let Some(id) = SessionId::parse(&row.id).filter(|_| !row.ended) {
                     self.store.unsearched.note(&id, last);

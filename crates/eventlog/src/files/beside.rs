@@ -125,7 +125,7 @@ impl Writer {
                 Some(row) => {
                     files.seal_later(row);
                     if row.session.owner.is_none() {
-                        files.forget_claim(row, || is_live(&row.session.id));
+                        files.forget_change(&change.id, || is_live(&change.id));
                     }
                 }
                 None => files.forget_change(&change.id, || is_live(&change.id)),

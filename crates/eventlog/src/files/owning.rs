@@ -152,20 +152,12 @@ impl Files {
         done
     }
 
-    /// A host has a session no longer, and the index says so.
-    pub(crate) fn forget_claim(&self, row: &IndexRow, is_live: impl Fn() -> bool) {
-        let _owning = self.owning.lock();
-        let host = self.hosts.lock().get(&row.claimed_by).cloned();
-        if let Some(host) = host.filter(|_| !is_live()) {
-            host.claims.lock().remove(&row.session.id);
-        }
-    }
-
-    /// A session is gone, or has another id, and the index says so.
+    /// A session is no host's, is gone, or has another id, and the index says so. Not one that has changed since: that is forgotten
+    /// once the index says what it is then.
     pub(crate) fn forget_change(&self, id: &str, is_live: impl Fn() -> bool) {
         let _owning = self.owning.lock();
         let hosts: Vec<Arc<FilesHost>> = self.hosts.lock().values().cloned().collect();
-        if !is_live() {
+        if !is_live() && !self.rows.waits(id) {
             hosts.iter().for_each(|host| host.claims.lock().remove(id));
         }
     }
@@ -283,14 +275,14 @@ impl Shared {
         &self,
         files: &Files,
         id: &str,
-        owner: Option<&str>,
+        (owner, host): (Option<&str>, &str),
         (batch, mut notes): (&Batch, Vec<NamedNote>),
     ) -> Result<u64, WriteError> {
         let _owning = files.owning.lock();
         self.refuse_live(id)?;
         // The end of a session whose host could not record it is its last words.
         let is_end = batch.index.as_ref().is_some_and(|index| index.ended == Some(true));
-        let append = || {
+        let claim = || {
             loop {
                 let found = files.found(id)?;
                 if found.owner() != owner {
@@ -302,6 +294,11 @@ impl Shared {
                     return Ok((won.into_segment().0, after));
                 }
             }
+        };
+        let append = || match owner {
+            // Its owner says that it has it.
+            Some(_) => claim(),
+            None => files.changing(host, id, claim, |_| true),
         };
         let (segment, last_seq) = match is_end {
             true => files.with_reserve(batch.cost(), append)?,

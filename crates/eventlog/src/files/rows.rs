@@ -138,6 +138,11 @@ impl UnwrittenRows {
         unwritten.due.is_some() || !unwritten.writing.is_empty()
     }
 
+    /// True if a session has changed since what was taken of it.
+    pub(crate) fn waits(&self, id: &str) -> bool {
+        self.unwritten.lock().waiting.contains_key(id)
+    }
+
     /// Whether the index has another session under this id, or will have.
     pub(crate) fn is_replaced(&self, id: &str) -> bool {
         let unwritten = self.unwritten.lock();

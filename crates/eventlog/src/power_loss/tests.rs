@@ -213,8 +213,10 @@ async fn what_was_claimed_survives_the_loss_of_power() {
         let mut ended = scenario.create(&id("ended"), "dead").await;
         scenario.append(&mut ended, 3).await;
         drop(ended);
-        let last =
-            log.append_to(&id("ended"), Some("dead"), released(batch(6, 1))).await.expect("it is left");
+        let last = log
+            .append_to(&id("ended"), Some("dead"), "next", released(batch(6, 1)))
+            .await
+            .expect("it is left");
         scenario.knows(&id("ended"), last);
         let seen = Unchanged { last_seq: last, updated_ms: 9 };
         let renamed = Renamed { id: id("renamed"), info: b"renamed".to_vec(), at_ms: 10 };

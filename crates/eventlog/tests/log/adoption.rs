@@ -152,7 +152,7 @@ async fn only_what_the_dead_host_has_live_is_adopted() {
     appender.append_final(Batch::index_only(IndexUpdate { owner: Some(None), ..at(2, 0) })).await.unwrap();
     let nobodys = other.adopt("a", "old", "new", event()).await;
     assert!(matches!(&nobodys, Err(WriteError::Conflict { id }) if id == "a"), "{nobodys:?}");
-    log.update_index("a", None, released(3)).await.unwrap();
+    log.update_index("a", None, "next", released(3)).await.unwrap();
     let ended = other.adopt("a", "old", "new", event()).await;
     assert!(matches!(&ended, Err(WriteError::Ended { id }) if id == "a"), "{ended:?}");
     assert_eq!(ended.unwrap_err().to_string(), "session a has ended");

@@ -52,7 +52,7 @@ async fn what_was_live_in_a_copy_is_found() {
         copied.close().await;
     }
     let copied = open(&restored);
-    copied.append_to("a", Some("old"), end()).await.unwrap();
+    copied.append_to("a", Some("old"), "next", end()).await.unwrap();
     assert!(copied.owners().await.unwrap().is_empty() && copied.owned_by("old").await.unwrap().is_empty());
     drop(copied.reopen("a", "new").await.unwrap());
     copied.close().await;

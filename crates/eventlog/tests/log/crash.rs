@@ -247,7 +247,7 @@ async fn a_killed_host_leaves_an_index_that_is_made_up_for() {
         // Its last words, after which all of it is to be indexed.
         let (ended, owner) = (Some(true), Some(None));
         let over = Batch::index_only(IndexUpdate { ended, owner, ..IndexUpdate::default() });
-        let last = log.append_to("late", Some("late"), over).await.unwrap();
+        let last = log.append_to("late", Some("late"), "next", over).await.unwrap();
         assert_eq!(last, row.last_seq);
         let missing = log.unindexed(None, 10).await.unwrap();
         assert_eq!(missing.iter().map(|one| (one.id.as_str(), one.last_seq)).collect::<Vec<_>>(), [("late", last)]);

@@ -57,7 +57,7 @@ async fn a_list_is_filtered_then_sorted_then_paged() {
     assert_eq!(ids(&log.list(query.clone()).await.unwrap()), ["s0"]);
     query = ListQuery { after: Some((3, "s3".into())), ..ListQuery::default() };
     assert_eq!(ids(&log.list(query).await.unwrap()), ["s4", "s2", "s1", "s0"]);
-    log.update_index("s1", Some("host"), released(9)).await.unwrap();
+    log.update_index("s1", Some("host"), "next", released(9)).await.unwrap();
     let query = |ended| ListQuery { ended: Some(ended), ..ListQuery::default() };
     assert_eq!(ids(&log.list(query(true)).await.unwrap()), ["s1"]);
     assert_eq!(ids(&log.list(query(false)).await.unwrap()), ["s3", "s4", "s2", "s0"]);
@@ -226,7 +226,7 @@ async fn a_writer_that_was_replaced_can_not_write() {
     let (log, other) = (open(&dir), open(&dir));
     let mut stale = log.create(session("a", "x", "/", 1)).await.unwrap();
     stale.append_durable(one_event()).await.unwrap();
-    other.append_to("a", Some("host"), Batch::index_only(released(2))).await.unwrap();
+    other.append_to("a", Some("host"), "next", Batch::index_only(released(2))).await.unwrap();
     let mut fresh = other.reopen("a", "other").await.unwrap();
     assert_eq!(fresh.append_durable(one_event()).await.unwrap(), 2..=2);
     let refused = |error| matches!(error, Err(WriteError::TakenOver { id, owner }) if (&*id, &*owner) == ("a", "other"));
@@ -252,8 +252,8 @@ async fn sessions_of_a_lost_host_are_found_and_ended_once() {
     for id in ["a", "b"] {
         let mut end = one_event();
         end.update_index(released(9));
-        assert_eq!(one.append_to(id, Some("host"), end).await.unwrap(), 1);
-        let again = two.append_to(id, Some("host"), one_event()).await;
+        assert_eq!(one.append_to(id, Some("host"), "next", end).await.unwrap(), 1);
+        let again = two.append_to(id, Some("host"), "next", one_event()).await;
         assert!(matches!(again, Err(WriteError::Conflict { .. })), "{again:?}");
     }
     assert_eq!(ids(&two.owned_by("host").await.unwrap()), ["c"]);

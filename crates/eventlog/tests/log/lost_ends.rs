@@ -69,7 +69,7 @@ async fn a_session_without_its_end_can_be_ended() {
         assert_eq!(log.owners().await.unwrap(), ["host"]);
         let left = log.owned_by("host").await.unwrap();
         assert_eq!(left.into_iter().map(|row| row.id).collect::<Vec<_>>(), ["a"]);
-        log.append_to("a", Some("host"), end_at(9)).await.unwrap();
+        log.append_to("a", Some("host"), "next", end_at(9)).await.unwrap();
         assert!(log.owners().await.unwrap().is_empty());
         log.close().await;
         let log = open(dir.path());

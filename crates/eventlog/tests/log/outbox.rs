@@ -61,11 +61,11 @@ async fn events_are_noted_with_their_commit() {
     log.subscribe(both).await.unwrap();
     log.forget_others().await.unwrap();
     assert_eq!(noted(&log, "y").await, [at("a", 4), at("b", 3)]);
-    log.append_to("b", Some("host"), events(&[WANTED])).await.unwrap();
+    log.append_to("b", Some("host"), "next", events(&[WANTED])).await.unwrap();
     assert_eq!(noted(&log, "x").await, [at("a", 4), at("b", 3), at("b", 4)]);
     // What is deleted is not told.
     let released = acpd_eventlog::IndexUpdate { owner: Some(None), ..acpd_eventlog::IndexUpdate::default() };
-    log.update_index("b", Some("host"), released).await.unwrap();
+    log.update_index("b", Some("host"), "next", released).await.unwrap();
     log.delete("b", "host").await.unwrap();
     assert_eq!(noted(&log, "x").await, [at("a", 4)]);
     log.subscribe(vec![subscriber("y", &[])]).await.unwrap();

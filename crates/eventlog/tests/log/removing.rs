@@ -59,7 +59,7 @@ async fn only_what_ended_and_has_not_changed_is_deleted() {
     appender.append_durable(batch).await.unwrap();
     appender.append_final(released(5)).await.unwrap();
     let live = log.reopen("live", "host").await.unwrap();
-    log.append_to("later", None, released(6)).await.unwrap();
+    log.append_to("later", None, "next", released(6)).await.unwrap();
     for (id, deleted) in
         [("later", false), ("again", false), ("live", false), ("gone", true), ("gone", false)]
     {

@@ -3,7 +3,7 @@
 use crate::notes;
 use crate::outbox::{Note, Subscriber};
 use crate::session_files::layout;
-use crate::{Batch, EventLog, IndexUpdate, NewSession, Options, schema};
+use crate::{Batch, EventLog, IndexUpdate, ListQuery, NewSession, Options, schema};
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
@@ -66,5 +66,29 @@ async fn the_end_of_a_session_is_noted_for_a_host_that_died_with_it() {
     let hooks = schema::open_reader(&left.path().join("hooks.db")).expect("it opens");
     assert_eq!(notes::subscribers(&hooks, "dead").expect(DONE), []);
     assert!(!left.path().join("claims").join(layout::name_of("dead")).exists());
+    log.close().await;
+}
+
+// contract 6, contract 1.2: what is recorded behind the end of a session is listed, too, if its recorder is killed before the index has it
+#[tokio::test]
+async fn an_end_that_was_made_final_is_listed_though_its_recorder_died() {
+    let (dir, left) = (TempDir::new().expect("a directory"), TempDir::new().expect("a directory"));
+    let log = open(dir.path());
+    let new = NewSession { id: "a".into(), owner: "dead".into(), ..NewSession::default() };
+    let mut end = event();
+    end.update_index(IndexUpdate { updated_ms: 2, owner: Some(None), ..IndexUpdate::default() });
+    log.create(new).await.expect(DONE).append_final(end).await.expect(DONE);
+    log.shared.write_rows_first().await;
+    // From here on nothing is indexed.
+    let foreign = rusqlite::Connection::open(dir.path().join("index-1.db")).expect("it opens");
+    foreign.execute_batch("BEGIN IMMEDIATE").expect("it is locked");
+    assert_eq!(log.append_to("a", None, "next", event()).await.expect("a session needs no index"), 2);
+    copy(dir.path(), left.path());
+    drop(foreign);
+    log.close().await;
+
+    let log = open(left.path());
+    let rows = log.list(ListQuery::default()).await.expect(DONE);
+    assert_eq!(rows.iter().map(|row| row.last_seq).collect::<Vec<_>>(), [2]);
     log.close().await;
 }

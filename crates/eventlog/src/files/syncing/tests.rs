@@ -83,7 +83,7 @@ async fn what_changes_is_synced() {
     }
     drop(appender);
     let index = IndexUpdate { updated_ms: 3, owner: Some(None), ..IndexUpdate::default() };
-    log.update_index("a", Some("host"), index).await.expect(DONE);
+    log.update_index("a", Some("host"), "next", index).await.expect(DONE);
     assert_eq!([next(&mut told).await, next(&mut told).await], [1, 2].map(|at| segment(dir.path(), "a", at)));
     assert!(is_idle(&log) && told.try_recv().is_err());
     log.close().await;
