@@ -20,8 +20,12 @@ use tokio_util::sync::CancellationToken;
 const ARRIVALS: usize = 64;
 /// Pieces below this many bytes are written together, up to about as many again.
 const WRITE: usize = 256 * 1024;
-/// How long a client that does not read may hold up the end.
+/// How long a client that does not read may hold up the end: it takes [`PART`] bytes in this time, or gets no more.
 const FLUSH: Duration = Duration::from_secs(1);
+/// How long a client may hold up the end that reads slowly, or whatever else its last messages wait for.
+const LONGEST_FLUSH: Duration = Duration::from_secs(5);
+/// Most bytes that are written at once: what a pipe takes by default.
+const PART: usize = 64 * 1024;
 
 /// The client on stdin and stdout, line by line.
 #[derive(Debug)]
@@ -29,6 +33,8 @@ pub struct StdioLines {
     /// Cancelled when the client is gone, even while its lines are not being read.
     pub gone: CancellationToken,
     writer: JoinHandle<Option<Option<()>>>,
+    /// Cancelled when what is left is all that is written.
+    finishing: CancellationToken,
     given_up: CancellationToken,
 }
 
@@ -48,19 +54,21 @@ impl StdioLines {
         let (sender, arrivals) = mpsc::channel(ARRIVALS);
         let gone = stop.child_token();
         drop(scope.spawn("stdin", read(input, line_limit, sender, gone.clone())));
-        let (given_up, lost) = (CancellationToken::new(), gone.clone());
+        let (finishing, given_up) = (CancellationToken::new(), CancellationToken::new());
         let writer = scope.spawn("stdout", {
-            let given_up = given_up.clone();
+            let (given_up, lost) = (given_up.clone(), gone.clone());
+            let output = Paced { output, finishing: finishing.clone() };
             async move { given_up.run_until_cancelled(write(output, pieces, lost)).await }
         });
-        Ok((arrivals, Self { gone, writer, given_up }))
+        Ok((arrivals, Self { gone, writer, finishing, given_up }))
     }
 
-    /// Reads no more, and waits until the last piece was written; not for long when the client does not read.
+    /// Reads no more, and waits until the last piece was written: 5 s at most, and 1 s when the client does not read.
     pub async fn finish(self) {
         self.gone.cancel();
+        self.finishing.cancel();
         // The senders hold the queue until the last piece was put into it; then the writer runs dry and ends.
-        if tokio::time::timeout(FLUSH, self.writer).await.is_err() {
+        if tokio::time::timeout(LONGEST_FLUSH, self.writer).await.is_err() {
             tracing::warn!("the client did not read its last messages");
             // Those who wait for room in the queue end with the writer, or acpd would not.
             self.given_up.cancel();
@@ -125,7 +133,30 @@ async fn read(mut input: Input, line_limit: usize, arrivals: mpsc::Sender<Arriva
     gone.cancel();
 }
 
-async fn write(mut output: Output, mut pieces: mpsc::Receiver<Bytes>, gone: CancellationToken) {
+/// What is written to the client, which may take its time until the end.
+struct Paced {
+    output: Output,
+    finishing: CancellationToken,
+}
+
+impl Paced {
+    async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        for part in bytes.chunks(PART) {
+            let unread = async {
+                self.finishing.cancelled().await;
+                tokio::time::sleep(FLUSH).await;
+            };
+            tokio::select! {
+                biased;
+                written = self.output.write_all(part) => written?,
+                () = unread => return Err(io::ErrorKind::TimedOut.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn write(mut output: Paced, mut pieces: mpsc::Receiver<Bytes>, gone: CancellationToken) {
     let mut together = BytesMut::new();
     let mut next = None;
     while let Some(piece) = or_received(next.take(), &mut pieces).await {
@@ -146,7 +177,10 @@ async fn write(mut output: Output, mut pieces: mpsc::Receiver<Bytes>, gone: Canc
             output.write_all(&together).await
         };
         if let Err(error) = written {
-            tracing::debug!(%error, "the client has closed stdout");
+            match error.kind() {
+                io::ErrorKind::TimedOut => tracing::warn!("the client did not read its last messages"),
+                _ => tracing::debug!(%error, "the client has closed stdout"),
+            }
             gone.cancel();
             return;
         }

@@ -33,6 +33,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// How long a client that comes back counts as there when its connection is lost: what it alone was asked goes another way
 /// behind that.
@@ -99,8 +100,8 @@ impl Viewer {
         (handle, viewer)
     }
 
-    /// Runs until the connection lets go of it, or the client is gone.
-    pub(crate) async fn run(mut self: Box<Self>) {
+    /// Runs until the connection lets go of it, or the client is gone. `writing` is held as long as something may be written.
+    pub(crate) async fn run(mut self: Box<Self>, writing: TaskTrackerToken) {
         // Though places for answers may still be held: they are for none now.
         let gone = self.gone.clone();
         // Not `run_until_cancelled`, which holds what it is given twice.
@@ -109,6 +110,7 @@ impl Viewer {
             () = gone.cancelled() => {}
             _gone = self.follow() => {}
         }
+        drop(writing);
         self.keep_seat().await;
     }
 

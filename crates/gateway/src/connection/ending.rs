@@ -57,10 +57,19 @@ impl Connection {
     }
 
     /// Beside the end, which a client that does not read must not hold up. A viewer may have an answer of the session's own
-    /// on its way: the first one counts.
+    /// on its way: the first one counts. Where lines have an order they come behind all events (PR-1); for how long, the
+    /// transport says.
     pub(super) fn send_last(&self, answers: Vec<(OwnedId, Bytes)>) {
+        if answers.is_empty() {
+            return;
+        }
         let (outbox, owed) = (self.outbox.clone(), self.requests.owed.clone());
+        let writing = self.watching.writing.clone();
+        writing.close();
         self.host.scope().within(Span::current()).spawn("last answers", async move {
+            if outbox.is_in_order() {
+                writing.wait().await;
+            }
             for (request, line) in answers {
                 if outbox.answer(&owed.to(request), line).await.is_err() {
                     return;

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use std::collections::HashMap;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tracing::Span;
 
 /// The sessions that a client watches.
@@ -22,6 +23,8 @@ pub(super) struct Watching {
     pub(super) questions: Questions,
     /// Cancelled when the client is gone and its viewers have nothing to do any more.
     pub(super) gone: CancellationToken,
+    /// The viewers that may still write, also those that the connection has let go.
+    pub(super) writing: TaskTracker,
 }
 
 /// A session that the client is attached to.
@@ -83,7 +86,7 @@ impl Watching {
                 let (viewer, task) = Viewer::new(&session, via, attachment, outbox, client, questions, gone);
                 self.viewers.insert(session, Watched { viewer, live, attachments: 1 });
                 let scope = host.scope().within(Span::current());
-                scope.spawn_lasting("viewer", Box::new(task).run());
+                scope.spawn_lasting("viewer", Box::new(task).run(self.writing.token()));
             }
         }
     }

@@ -60,13 +60,22 @@ impl Hosted {
 
     /// A client that has said nothing yet.
     pub(crate) fn connect(&self) -> Client {
+        self.connect_with(false)
+    }
+
+    /// A client that has said nothing yet, and for which alone the host lives.
+    pub(crate) fn connect_only(&self) -> Client {
+        self.connect_with(true)
+    }
+
+    fn connect_with(&self, ends_host: bool) -> Client {
         let (lines, arrivals) = mpsc::channel(16);
         let (outbox, written) = outbox();
         let options = ConnectionOptions {
             identity: Identity::local(Allowance::UNLIMITED),
             agent: "example".to_owned(),
             transport: "test",
-            ends_host: false,
+            ends_host,
             session_stop: false,
             fleet: None,
         };
@@ -174,13 +183,17 @@ impl Client {
 
     /// The next message.
     pub(crate) async fn next(&mut self) -> Message {
+        self.next_if_any().await.expect("the connection is open")
+    }
+
+    async fn next_if_any(&mut self) -> Option<Message> {
         while self.read.is_empty() {
-            let lines = tokio::time::timeout(PATIENCE, self.written.recv()).await.expect("something comes");
-            let lines = lines.expect("the connection is open");
+            let lines =
+                tokio::time::timeout(PATIENCE, self.written.recv()).await.expect("something comes")?;
             let lines = std::str::from_utf8(&lines).expect("text").lines().map(str::to_owned);
             self.read.extend(lines.map(|line| serde_json::from_str::<Value>(&line).expect("JSON")));
         }
-        self.read.pop_front().expect("there is one")
+        self.read.pop_front()
     }
 
     async fn find(&mut self, is_it: impl Fn(&Message) -> bool) -> Message {
@@ -206,6 +219,11 @@ impl Client {
         self.find(|message| message["method"] == method).await
     }
 
+    /// The next update of this kind.
+    pub(crate) async fn until_update(&mut self, kind: &str) -> Message {
+        self.find(|message| message["params"]["update"]["sessionUpdate"] == kind).await
+    }
+
     pub(crate) async fn call(&mut self, method: &str, params: Value) -> Message {
         let id = self.send(method, params).await;
         self.answer(id).await
@@ -219,6 +237,19 @@ impl Client {
 
     pub(crate) async fn prompt(&mut self, session: &str, text: &str) -> Message {
         self.call("session/prompt", prompt(session, text)).await
+    }
+
+    /// Says nothing more, reads nothing until the connection has ended, and then all that there still is.
+    pub(crate) async fn read_late(mut self) -> Vec<Message> {
+        let (sender, _) = mpsc::channel(1);
+        drop(std::mem::replace(&mut self.lines, Lines(sender)));
+        let ended = tokio::time::timeout(PATIENCE, &mut self.serving).await.expect("it ends");
+        assert_eq!(ended.expect("it did not panic"), Some(()));
+        let mut messages = std::mem::take(&mut self.passed);
+        while let Some(message) = self.next_if_any().await {
+            messages.push(message);
+        }
+        messages
     }
 
     /// Hangs up, and waits until the connection has ended.

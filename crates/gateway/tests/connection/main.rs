@@ -141,3 +141,25 @@ async fn a_client_that_is_gone_ends_nothing() {
     assert_eq!(next["result"]["stopReason"], "end_turn", "{next}");
     hosted.close([second]).await;
 }
+
+// PR-1, FR-3: a client that reads late while acpd ends gets one answer to its prompt, behind all events of the session
+#[tokio::test]
+async fn no_event_comes_behind_the_answers_of_the_end() {
+    let hosted = Hosted::open().await;
+    let mut client = hosted.connect_only();
+    assert!(client.call("initialize", json!({"protocolVersion": 1})).await["result"].is_object());
+    let session = client.session(&hosted).await;
+    let mut watching = hosted.initialized().await;
+    watching.call("session/load", hosted.of(&session)).await;
+    let turn = client::prompt(&session, "stream 4000 4000\ntitle streamed\nhang");
+    let prompt = client.send("session/prompt", turn).await;
+    watching.until_update("session_info_update").await;
+    let messages = client.read_late().await;
+    let is_answer = |message: &&serde_json::Value| message["id"] == prompt && message.get("method").is_none();
+    assert_eq!(messages.iter().filter(is_answer).count(), 1, "{} messages", messages.len());
+    let answer = messages.iter().position(|message| is_answer(&message)).expect("there is one");
+    let behind: Vec<_> =
+        messages[answer..].iter().filter(|message| message["method"] == "session/update").collect();
+    assert!(behind.is_empty(), "{} of {} updates come behind the answer", behind.len(), messages.len());
+    hosted.close([watching]).await;
+}
