@@ -29,17 +29,21 @@ const LIMIT: Duration = Duration::from_mins(20);
 const ALONE: [&str; 1] = ["promptness"];
 
 /// The programs that take longest, by the time of all their tests: begun last, they would run by themselves at the end.
-const LONGEST: [&str; 10] = [
+const LONGEST: [&str; 14] = [
     "daemon_cli",
-    "e2e",
+    "log",
     "lifecycle",
+    "e2e",
+    "strain",
     "gate",
-    "services",
-    "fleet",
+    "acpd_eventlog",
     "golden",
-    "fleet_schedules",
+    "fleet",
+    "continuity",
+    "ending",
     "endure",
-    "crash",
+    "network",
+    "fleet_schedules",
 ];
 
 /// One program of tests.
