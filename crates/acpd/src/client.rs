@@ -5,7 +5,9 @@
 use crate::daemon::{Daemon, Link, Trouble};
 use crate::front::{Carried, News, carry};
 use crate::runtime::if_any;
-use acpd_gateway::{Allowance, Arrival, ConnectionIo, ConnectionOptions, Identity, outbox, serve};
+use acpd_gateway::{
+    Allowance, Arrival, ConnectionIo, ConnectionOptions, Identity, LAST_EVENTS, outbox, serve,
+};
 use acpd_host::Host;
 use acpd_wire::{LineBuffer, Message, OwnedId, RawId};
 use bytes::{Bytes, BytesMut};
@@ -63,7 +65,7 @@ impl Client {
         let (sender, arrivals) = mpsc::channel(ARRIVALS);
         let (outbox, pieces) = outbox();
         let gone = CancellationToken::new();
-        let io = ConnectionIo { arrivals, gone: gone.clone(), outbox };
+        let io = ConnectionIo { arrivals, gone: gone.clone(), outbox, last_events: LAST_EVENTS };
         let options = ConnectionOptions {
             identity: Identity::local(Allowance::UNLIMITED),
             agent: agent.to_owned(),

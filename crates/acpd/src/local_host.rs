@@ -241,12 +241,15 @@ pub(crate) async fn kill_on_signal<T>(
     loop {
         tokio::select! {
             ended = &mut ending => return ended,
-            () = stops.next() => {
-                tracing::warn!("asked to stop once more, killing what has not ended");
-                host.hasten();
-            }
+            () = stops.next() => hasten(host),
         }
     }
+}
+
+/// Kills what has not ended.
+pub(crate) fn hasten(host: &Host) {
+    tracing::warn!("asked to stop once more, killing what has not ended");
+    host.hasten();
 }
 
 /// How the log is opened.

@@ -33,6 +33,7 @@ use bytes::{Bytes, BytesMut};
 use coming_back::connection_id;
 use core::ConnectionCore;
 use effects::{Effect, Effects};
+pub use ending::LAST_EVENTS;
 use futures_util::FutureExt;
 use input::{Input, Outcome};
 use journal::ConnectionJournal;
@@ -40,6 +41,7 @@ use processes::Processes;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
+use std::time::Duration;
 use tasks::{Done, Tasks};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -70,6 +72,9 @@ pub struct ConnectionIo {
     pub gone: CancellationToken,
     /// Lines for the client.
     pub outbox: Outbox,
+    /// How long viewers may write what is left when acpd ends, before the requests that are open are answered: less than the
+    /// transport then waits.
+    pub last_events: Duration,
 }
 
 /// What a connection is bound to.
@@ -108,7 +113,7 @@ async fn serve_until_gone(host: Host, options: ConnectionOptions, io: Connection
         outbox: io.outbox,
         capabilities: ClientCapabilities::default(),
         processes: Processes::default(),
-        watching: Watching::default(),
+        watching: Watching::new(io.last_events),
         requests: Requests::default(),
         joining: None,
         tasks: Tasks::default(),
@@ -274,7 +279,7 @@ impl Connection {
             Effect::EndViewers => self.watching.gone.cancel(),
             Effect::ShutDown => self.shut_down().await,
             Effect::Drain => return Some(self.drain().await),
-            Effect::SendLast(lines) => self.send_last(lines),
+            Effect::SendLast(error) => self.send_last(error),
         }
         None
     }

@@ -31,7 +31,7 @@ mod wanted;
 mod wire_error;
 
 pub use agent_list::{AgentFacts, AgentList, AgentOrigin, AgentSight, NotInstalled, Seen};
-pub use connection::{Arrival, ConnectionIo, ConnectionOptions, serve};
+pub use connection::{Arrival, ConnectionIo, ConnectionOptions, LAST_EVENTS, serve};
 pub use fleet::{Dial, Fleet, PeerStream};
 pub use http::{
     Asked, EventRenderer, HandingOver, HttpServer, HttpSettings, Listener, Measurements, MeasurementsError,

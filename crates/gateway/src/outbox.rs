@@ -127,11 +127,6 @@ impl Outbox {
         Self { queue: self.queue.clone(), address }
     }
 
-    /// Whether the client gets all lines in the order in which they are queued, whatever they are about.
-    pub(crate) fn is_in_order(&self) -> bool {
-        matches!(self.queue, Queue::One(_))
-    }
-
     /// Waits for a reader. A viewer need not read the log before.
     ///
     /// # Cancel safety

@@ -28,6 +28,11 @@ impl Owed {
     pub(crate) fn to(&self, id: OwnedId) -> Owing {
         Owing { owed: self.clone(), id }
     }
+
+    /// Each that is owed an answer now.
+    pub(crate) fn all(&self) -> Vec<Owing> {
+        self.0.lock().iter().cloned().map(|id| self.to(id)).collect()
+    }
 }
 
 impl Owing {

@@ -110,12 +110,12 @@ impl Relay {
         (identity, has_agent): (Identity, bool),
         access: FleetAccess,
     ) -> (Self, ConnectionIo) {
-        let ConnectionIo { arrivals, gone, outbox } = io;
+        let ConnectionIo { arrivals, gone, outbox, last_events } = io;
         // What is read ahead is read by the transport.
         let (here, lines) = mpsc::channel(1);
         let core = Mutex::new(RelayCore::new(identity.clone(), access.is_forwarded, has_agent));
         let shared = Shared { core, access, outbox: outbox.clone(), over: gone.child_token() };
-        let io = ConnectionIo { arrivals: lines, gone: gone.clone(), outbox };
+        let io = ConnectionIo { arrivals: lines, gone: gone.clone(), outbox, last_events };
         let (shared, upstreams) = (Arc::new(shared), HashMap::new());
         (Self { arrivals, here, gone, scope, identity, shared, upstreams }, io)
     }

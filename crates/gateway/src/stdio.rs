@@ -4,7 +4,7 @@
 
 mod ends;
 
-use crate::connection::{Arrival, ConnectionIo, ConnectionOptions, serve};
+use crate::connection::{Arrival, ConnectionIo, ConnectionOptions, LAST_EVENTS, serve};
 use crate::outbox::outbox;
 use acpd_host::{Host, Pending, TaskScope};
 use acpd_wire::LineBuffer;
@@ -20,9 +20,9 @@ use tokio_util::sync::CancellationToken;
 const ARRIVALS: usize = 64;
 /// Pieces below this many bytes are written together, up to about as many again.
 const WRITE: usize = 256 * 1024;
-/// How long a client that does not read may hold up the end: it takes [`PART`] bytes in this time, or gets no more.
+/// Time that the client has at the end for each [`PART`]; one that does not take it gets no more.
 const FLUSH: Duration = Duration::from_secs(1);
-/// How long a client may hold up the end that reads slowly, or whatever else its last messages wait for.
+/// Longest time that [`StdioLines::finish`] takes. Within it come the last events, [`LAST_EVENTS`], and the answers behind them.
 const LONGEST_FLUSH: Duration = Duration::from_secs(5);
 /// Most bytes that are written at once: what a pipe takes by default.
 const PART: usize = 64 * 1024;
@@ -33,7 +33,7 @@ pub struct StdioLines {
     /// Cancelled when the client is gone, even while its lines are not being read.
     pub gone: CancellationToken,
     writer: JoinHandle<Option<Option<()>>>,
-    /// Cancelled when what is left is all that is written.
+    /// Cancelled when `finish` begins: each write is bounded from then on.
     finishing: CancellationToken,
     given_up: CancellationToken,
 }
@@ -57,26 +57,29 @@ impl StdioLines {
         let (finishing, given_up) = (CancellationToken::new(), CancellationToken::new());
         let writer = scope.spawn("stdout", {
             let (given_up, lost) = (given_up.clone(), gone.clone());
-            let output = Paced { output, finishing: finishing.clone() };
+            let output = BoundedOutput { output, finishing: finishing.clone() };
             async move { given_up.run_until_cancelled(write(output, pieces, lost)).await }
         });
         Ok((arrivals, Self { gone, writer, finishing, given_up }))
     }
 
-    /// Reads no more, and waits until the last piece was written: 5 s at most, and 1 s when the client does not read.
-    pub async fn finish(self) {
+    /// Reads no more, and waits until the last piece was written: for 5 s at most, for 1 s when the client does not read, and
+    /// not at all once `hurry` is cancelled.
+    pub async fn finish(self, hurry: &CancellationToken) {
         self.gone.cancel();
         self.finishing.cancel();
         // The senders hold the queue until the last piece was put into it; then the writer runs dry and ends.
-        if tokio::time::timeout(LONGEST_FLUSH, self.writer).await.is_err() {
-            tracing::warn!("the client did not read its last messages");
-            // Those who wait for room in the queue end with the writer, or acpd would not.
-            self.given_up.cancel();
+        tokio::select! {
+            _ended = self.writer => return,
+            () = tokio::time::sleep(LONGEST_FLUSH) => tracing::warn!("the client is slow to read its last messages: {LONGEST_FLUSH:?} are over"),
+            () = hurry.cancelled() => {}
         }
+        // Those who wait for room in the queue end with the writer, or acpd would not.
+        self.given_up.cancel();
     }
 }
 
-/// Serves the client on stdin and stdout until it is gone or `stop` is cancelled.
+/// Serves the client on stdin and stdout until it is gone or `stop` is cancelled; what is left is not written once `hurry` is.
 ///
 /// # Errors
 /// When stdin or stdout cannot be used at all.
@@ -84,21 +87,26 @@ pub fn serve_stdio(
     host: Host,
     options: ConnectionOptions,
     line_limit: usize,
-    stop: CancellationToken,
+    (stop, hurry): (CancellationToken, CancellationToken),
 ) -> Pending<'static, io::Result<()>> {
-    Box::pin(serve_until_end(host, options, line_limit, stop))
+    Box::pin(serve_until_end(host, options, line_limit, (stop, hurry)))
 }
 
 async fn serve_until_end(
     host: Host,
     options: ConnectionOptions,
     line_limit: usize,
-    stop: CancellationToken,
+    (stop, hurry): (CancellationToken, CancellationToken),
 ) -> io::Result<()> {
     let (outbox, pieces) = outbox();
     let (arrivals, lines) = StdioLines::open(host.scope(), line_limit, pieces, &stop)?;
-    serve(host, options, ConnectionIo { arrivals, gone: lines.gone.clone(), outbox }).await;
-    lines.finish().await;
+    serve(
+        host,
+        options,
+        ConnectionIo { arrivals, gone: lines.gone.clone(), outbox, last_events: LAST_EVENTS },
+    )
+    .await;
+    lines.finish(&hurry).await;
     Ok(())
 }
 
@@ -133,30 +141,37 @@ async fn read(mut input: Input, line_limit: usize, arrivals: mpsc::Sender<Arriva
     gone.cancel();
 }
 
-/// What is written to the client, which may take its time until the end.
-struct Paced {
+/// Why nothing more is written.
+enum WriteError {
+    /// The client did not read for too long at the end.
+    Unread,
+    Io(io::Error),
+}
+
+/// The output, for which the client may take its time until the end.
+struct BoundedOutput {
     output: Output,
     finishing: CancellationToken,
 }
 
-impl Paced {
-    async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+impl BoundedOutput {
+    async fn write_all(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
         for part in bytes.chunks(PART) {
-            let unread = async {
+            let timed_out = async {
                 self.finishing.cancelled().await;
                 tokio::time::sleep(FLUSH).await;
             };
             tokio::select! {
                 biased;
-                written = self.output.write_all(part) => written?,
-                () = unread => return Err(io::ErrorKind::TimedOut.into()),
+                written = self.output.write_all(part) => written.map_err(WriteError::Io)?,
+                () = timed_out => return Err(WriteError::Unread),
             }
         }
         Ok(())
     }
 }
 
-async fn write(mut output: Paced, mut pieces: mpsc::Receiver<Bytes>, gone: CancellationToken) {
+async fn write(mut output: BoundedOutput, mut pieces: mpsc::Receiver<Bytes>, gone: CancellationToken) {
     let mut together = BytesMut::new();
     let mut next = None;
     while let Some(piece) = or_received(next.take(), &mut pieces).await {
@@ -177,9 +192,9 @@ async fn write(mut output: Paced, mut pieces: mpsc::Receiver<Bytes>, gone: Cance
             output.write_all(&together).await
         };
         if let Err(error) = written {
-            match error.kind() {
-                io::ErrorKind::TimedOut => tracing::warn!("the client did not read its last messages"),
-                _ => tracing::debug!(%error, "the client has closed stdout"),
+            match error {
+                WriteError::Unread => tracing::warn!("the client did not read its last messages"),
+                WriteError::Io(error) => tracing::debug!(%error, "the client has closed stdout"),
             }
             gone.cancel();
             return;

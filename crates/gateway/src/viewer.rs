@@ -100,8 +100,8 @@ impl Viewer {
         (handle, viewer)
     }
 
-    /// Runs until the connection lets go of it, or the client is gone. `writing` is held as long as something may be written.
-    pub(crate) async fn run(mut self: Box<Self>, writing: TaskTrackerToken) {
+    /// Runs until the connection lets go of it, or the client is gone. `active` is held as long as something may be written.
+    pub(crate) async fn run(mut self: Box<Self>, active: TaskTrackerToken) {
         // Though places for answers may still be held: they are for none now.
         let gone = self.gone.clone();
         // Not `run_until_cancelled`, which holds what it is given twice.
@@ -110,7 +110,7 @@ impl Viewer {
             () = gone.cancelled() => {}
             _gone = self.follow() => {}
         }
-        drop(writing);
+        drop(active);
         self.keep_seat().await;
     }
 

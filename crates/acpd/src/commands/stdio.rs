@@ -6,7 +6,7 @@ use crate::daemon::Daemon;
 use crate::exit::Failure;
 use crate::front::{Carried, carry};
 use crate::hosting::Hosting;
-use crate::local_host::{LocalHost, kill_on_signal};
+use crate::local_host::{LocalHost, hasten};
 use crate::signals::StopSignals;
 use crate::streams::remark;
 use acpd_gateway::{Allowance, ConnectionOptions, Identity, StdioLines, serve_stdio};
@@ -35,7 +35,7 @@ async fn host_here(agent: String, config: &Config) -> Result<(), Failure> {
     let local = LocalHost::open(config, &mut signals).await?;
     // An editor may open any number of sessions.
     local.host.agents().keep_spare(&agent);
-    let stop = CancellationToken::new();
+    let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());
     let options = ConnectionOptions {
         identity: Identity::local(Allowance::UNLIMITED),
         agent,
@@ -44,13 +44,18 @@ async fn host_here(agent: String, config: &Config) -> Result<(), Failure> {
         session_stop: config.compat.session_stop,
         fleet: None,
     };
-    let served = serve_stdio(local.host.clone(), options, local.line_limit, stop.clone());
+    let served = serve_stdio(local.host.clone(), options, local.line_limit, (stop.clone(), hurry.clone()));
     tokio::pin!(served);
-    let outcome = tokio::select! {
-        outcome = &mut served => outcome,
-        _ = signals.next() => {
-            stop.cancel();
-            kill_on_signal(&mut signals, &local.host, &mut served).await
+    let outcome = loop {
+        tokio::select! {
+            outcome = &mut served => break outcome,
+            () = signals.next() => {
+                if stop.is_cancelled() {
+                    hasten(&local.host);
+                    hurry.cancel();
+                }
+                stop.cancel();
+            }
         }
     };
     local.close(&mut signals).await;
@@ -92,7 +97,16 @@ async fn front_end(daemon: &Daemon, agent: &str, line_limit: usize) -> Result<()
             }
         }
     };
-    lines.finish().await;
+    let hurry = CancellationToken::new();
+    let finished = lines.finish(&hurry);
+    tokio::pin!(finished);
+    tokio::select! {
+        () = &mut finished => {}
+        () = signals.next() => {
+            hurry.cancel();
+            finished.await;
+        }
+    }
     match end {
         Some(trouble) => Err(Failure::Failed(trouble)),
         None => Ok(()),

@@ -5,7 +5,9 @@
 
 use acpd_e2e::{Client, Scratch, acpd};
 use acpd_eventlog::{EventLog, Options};
-use acpd_gateway::{Allowance, Arrival, ConnectionIo, ConnectionOptions, Identity, outbox, serve};
+use acpd_gateway::{
+    Allowance, Arrival, ConnectionIo, ConnectionOptions, Identity, LAST_EVENTS, outbox, serve,
+};
 use acpd_host::{
     AgentSpec, Graces, Host, HostFile, HostOptions, PermissionMode, Program, TaskScope, TerminalSettings,
     Timeouts,
@@ -156,5 +158,5 @@ async fn client(host: Host, socket: UnixStream, agent: &'static str) {
         session_stop: false,
         fleet: None,
     };
-    serve(host, options, ConnectionIo { arrivals, gone, outbox }).await;
+    serve(host, options, ConnectionIo { arrivals, gone, outbox, last_events: LAST_EVENTS }).await;
 }

@@ -3,7 +3,9 @@
 use crate::hosted::{close, entry, open_with};
 use acpd_e2e::{PATIENCE, Scratch, initialize, shell_agent};
 use acpd_eventlog::Options;
-use acpd_gateway::{Allowance, Arrival, ConnectionIo, ConnectionOptions, Identity, outbox, serve};
+use acpd_gateway::{
+    Allowance, Arrival, ConnectionIo, ConnectionOptions, Identity, LAST_EVENTS, outbox, serve,
+};
 use acpd_host::{EventKind, Host, SessionId};
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -32,7 +34,7 @@ impl Lines {
             session_stop: false,
             fleet: None,
         };
-        let io = ConnectionIo { arrivals, gone: CancellationToken::new(), outbox };
+        let io = ConnectionIo { arrivals, gone: CancellationToken::new(), outbox, last_events: LAST_EVENTS };
         host.scope().spawn("client", serve(host.clone(), options, io));
         Self { sender, pieces, received: Vec::new() }
     }

@@ -333,14 +333,9 @@ impl ConnectionCore {
         effects.push(if self.ends_host || host_closes { Effect::Drain } else { Effect::EndViewers });
     }
 
-    /// What took too long is answered now, and only that: each request is answered once (FR-3).
+    /// What took too long is answered behind what viewers write, and only that: each request is answered once (FR-3).
     fn drained(&mut self, effects: &mut Effects) {
-        let error = wire_error(&HostError::ShuttingDown);
-        let answers = self.open.drain().map(|(id, _)| {
-            let line = error.to_line(&id);
-            (id, line)
-        });
-        effects.push(Effect::SendLast(answers.collect()));
+        effects.push(Effect::SendLast(wire_error(&HostError::ShuttingDown)));
     }
 
     fn is_joining(&self, session: &SessionId) -> bool {

@@ -52,7 +52,7 @@ pub(super) enum Effect {
     /// Waits for what is still done for requests, within bounds.
     Drain,
     /// Sends the last answers, beside the end.
-    SendLast(Vec<(OwnedId, Bytes)>),
+    SendLast(WireError),
 }
 
 /// What is done for a request beside everything else.

@@ -2,15 +2,16 @@
 
 use super::tasks::Done;
 use super::{Connection, Input};
+use crate::wire_error::WireError;
 use acpd_host::Pending;
-use acpd_wire::OwnedId;
-use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::Span;
 
 /// How long requests of a client that is gone may still wait for their own answers.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
+/// How long viewers may then write what is left, where a transport waits for 5 s.
+pub const LAST_EVENTS: Duration = Duration::from_secs(4);
 
 impl Connection {
     /// Ends the host; what is answered meanwhile is passed on.
@@ -56,22 +57,25 @@ impl Connection {
         }
     }
 
-    /// Beside the end, which a client that does not read must not hold up. A viewer may have an answer of the session's own
-    /// on its way: the first one counts. Where lines have an order they come behind all events (PR-1); for how long, the
-    /// transport says.
-    pub(super) fn send_last(&self, answers: Vec<(OwnedId, Bytes)>) {
-        if answers.is_empty() {
-            return;
-        }
+    /// Answers every request that has no answer so far with `error`, behind all that viewers write: no event follows an answer
+    /// (PR-1). Viewers that are not done within the transport's time write no more, and what they held is answered so, too.
+    /// Beside the end, which a client that does not read must not hold up.
+    pub(super) fn send_last(&self, error: WireError) {
         let (outbox, owed) = (self.outbox.clone(), self.requests.owed.clone());
-        let writing = self.watching.writing.clone();
-        writing.close();
+        let (viewers, gone) = (self.watching.active.clone(), self.watching.gone.clone());
+        let last_events = self.watching.last_events;
+        viewers.close();
         self.host.scope().within(Span::current()).spawn("last answers", async move {
-            if outbox.is_in_order() {
-                writing.wait().await;
+            if owed.all().is_empty() {
+                return;
             }
-            for (request, line) in answers {
-                if outbox.answer(&owed.to(request), line).await.is_err() {
+            if tokio::time::timeout(last_events, viewers.wait()).await.is_err() {
+                gone.cancel();
+                viewers.wait().await;
+            }
+            for owing in owed.all() {
+                let line = error.to_line(&owing.id);
+                if outbox.answer(&owing, line).await.is_err() {
                     return;
                 }
             }

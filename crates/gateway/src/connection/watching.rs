@@ -10,6 +10,7 @@ use acpd_record::{ConnectionId, SessionId};
 use acpd_wire::OwnedId;
 use bytes::Bytes;
 use std::collections::HashMap;
+use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -24,7 +25,9 @@ pub(super) struct Watching {
     /// Cancelled when the client is gone and its viewers have nothing to do any more.
     pub(super) gone: CancellationToken,
     /// The viewers that may still write, also those that the connection has let go.
-    pub(super) writing: TaskTracker,
+    pub(super) active: TaskTracker,
+    /// How long they may write what is left at the end.
+    pub(super) last_events: Duration,
 }
 
 /// A session that the client is attached to.
@@ -46,6 +49,10 @@ impl Watched {
 }
 
 impl Watching {
+    pub(super) fn new(last_events: Duration) -> Self {
+        Self { last_events, ..Self::default() }
+    }
+
     /// What the client answers with the response `id`.
     pub(super) fn asked(&self, id: &OwnedId) -> AskedQuestion {
         id.as_raw().parse().map_or(AskedQuestion::Never, |id| self.questions.answered(id))
@@ -86,7 +93,7 @@ impl Watching {
                 let (viewer, task) = Viewer::new(&session, via, attachment, outbox, client, questions, gone);
                 self.viewers.insert(session, Watched { viewer, live, attachments: 1 });
                 let scope = host.scope().within(Span::current());
-                scope.spawn_lasting("viewer", Box::new(task).run(self.writing.token()));
+                scope.spawn_lasting("viewer", Box::new(task).run(self.active.token()));
             }
         }
     }

@@ -3,7 +3,7 @@
 mod node;
 
 use super::*;
-use crate::connection::Arrival;
+use crate::connection::{Arrival, LAST_EVENTS};
 use crate::identity::Allowance;
 use crate::outbox::outbox;
 use acpd_fleet::NodeName;
@@ -49,7 +49,7 @@ impl Client {
             is_forwarded: false,
             farewell: Farewell::default(),
         };
-        let io = ConnectionIo { arrivals, gone: gone.clone(), outbox };
+        let io = ConnectionIo { arrivals, gone: gone.clone(), outbox, last_events: LAST_EVENTS };
         let scope = TaskScope::default();
         let identity = Identity::local(Allowance::UNLIMITED);
         let (relay, io) = Relay::before(io, scope.clone(), (identity, has_agent), access);

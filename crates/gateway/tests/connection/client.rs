@@ -1,7 +1,9 @@
 //! A host of this process on a directory of its own, and clients of its connections.
 
 use acpd_eventlog::{EventLog, Options};
-use acpd_gateway::{Allowance, Arrival, ConnectionIo, ConnectionOptions, Identity, outbox, serve};
+use acpd_gateway::{
+    Allowance, Arrival, ConnectionIo, ConnectionOptions, Identity, LAST_EVENTS, outbox, serve,
+};
 use acpd_host::{
     AgentSpec, Graces, Host, HostFile, HostOptions, Program, TaskScope, TerminalSettings, Timeouts,
 };
@@ -16,7 +18,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The binary of the same build, for its keeper and its agent.
 fn acpd() -> PathBuf {
@@ -60,15 +62,15 @@ impl Hosted {
 
     /// A client that has said nothing yet.
     pub(crate) fn connect(&self) -> Client {
-        self.connect_with(false)
+        self.connect_with(false, LAST_EVENTS)
     }
 
-    /// A client that has said nothing yet, and for which alone the host lives.
-    pub(crate) fn connect_only(&self) -> Client {
-        self.connect_with(true)
+    /// A client that has said nothing yet, and for which alone the host lives; at the end it is written to so long.
+    pub(crate) fn connect_only(&self, last_events: Duration) -> Client {
+        self.connect_with(true, last_events)
     }
 
-    fn connect_with(&self, ends_host: bool) -> Client {
+    fn connect_with(&self, ends_host: bool, last_events: Duration) -> Client {
         let (lines, arrivals) = mpsc::channel(16);
         let (outbox, written) = outbox();
         let options = ConnectionOptions {
@@ -79,7 +81,7 @@ impl Hosted {
             session_stop: false,
             fleet: None,
         };
-        let io = ConnectionIo { arrivals, gone: CancellationToken::new(), outbox };
+        let io = ConnectionIo { arrivals, gone: CancellationToken::new(), outbox, last_events };
         let serving = self.scope.spawn("connection", serve(self.host.clone(), options, io));
         Client { lines: Lines(lines), written, read: VecDeque::new(), passed: Vec::new(), asked: 0, serving }
     }

@@ -4,6 +4,7 @@ mod client;
 
 use client::Hosted;
 use serde_json::json;
+use std::time::Duration;
 
 // contract 1: before `initialize` nothing else is served; IN-2: a second one is negotiated like the first, with the same agent
 #[tokio::test]
@@ -142,24 +143,33 @@ async fn a_client_that_is_gone_ends_nothing() {
     hosted.close([second]).await;
 }
 
-// PR-1, FR-3: a client that reads late while acpd ends gets one answer to its prompt, behind all events of the session
+// PR-1, FR-3: a client that is behind when acpd ends gets one answer to each request, behind all events of the session, whether
+// viewers have the time to write these or not
 #[tokio::test]
 async fn no_event_comes_behind_the_answers_of_the_end() {
-    let hosted = Hosted::open().await;
-    let mut client = hosted.connect_only();
-    assert!(client.call("initialize", json!({"protocolVersion": 1})).await["result"].is_object());
-    let session = client.session(&hosted).await;
-    let mut watching = hosted.initialized().await;
-    watching.call("session/load", hosted.of(&session)).await;
-    let turn = client::prompt(&session, "stream 4000 4000\ntitle streamed\nhang");
-    let prompt = client.send("session/prompt", turn).await;
-    watching.until_update("session_info_update").await;
-    let messages = client.read_late().await;
-    let is_answer = |message: &&serde_json::Value| message["id"] == prompt && message.get("method").is_none();
-    assert_eq!(messages.iter().filter(is_answer).count(), 1, "{} messages", messages.len());
-    let answer = messages.iter().position(|message| is_answer(&message)).expect("there is one");
-    let behind: Vec<_> =
-        messages[answer..].iter().filter(|message| message["method"] == "session/update").collect();
-    assert!(behind.is_empty(), "{} of {} updates come behind the answer", behind.len(), messages.len());
-    hosted.close([watching]).await;
+    for (last_events, all) in [(client::PATIENCE, true), (Duration::ZERO, false)] {
+        let hosted = Hosted::open().await;
+        let mut client = hosted.connect_only(last_events);
+        assert!(client.call("initialize", json!({"protocolVersion": 1})).await["result"].is_object());
+        let session = client.session(&hosted).await;
+        let mut watching = hosted.initialized().await;
+        watching.call("session/load", hosted.of(&session)).await;
+        let turn = client::prompt(&session, "stream 4000 4000\ntitle streamed\nhang");
+        let prompt = client.send("session/prompt", turn).await;
+        watching.until_update("session_info_update").await;
+        // Its answer is given to the viewer, which has it until the history was shown.
+        let load = client.send("session/load", hosted.of(&session)).await;
+        let messages = client.read_late().await;
+        let is_update = |message: &&serde_json::Value| message["method"] == "session/update";
+        for request in [prompt, load] {
+            let is_answer =
+                |message: &&serde_json::Value| message["id"] == request && message.get("method").is_none();
+            assert_eq!(messages.iter().filter(is_answer).count(), 1, "of {} messages", messages.len());
+        }
+        let answer = messages.iter().position(|message| message["id"] == prompt).expect("there is one");
+        assert_eq!(messages[answer..].iter().filter(is_update).count(), 0, "behind the answer to the prompt");
+        let shown = messages.iter().filter(is_update).count();
+        assert_eq!(shown > 4000, all, "{shown} updates");
+        hosted.close([watching]).await;
+    }
 }

@@ -148,7 +148,7 @@ pub(super) fn start(
         gone: gone.clone(),
         ending: OnceLock::new(),
     });
-    let io = ConnectionIo { arrivals, gone, outbox };
+    let io = ConnectionIo { arrivals, gone, outbox, last_events: LAST_EVENTS };
     let serving = run(Arc::clone(acp), Arc::clone(&connection), client, io, dry, permit);
     acp.shared.host.scope().spawn("client over http", serving);
     (connection, answer)

@@ -37,6 +37,8 @@ use tokio_util::sync::CancellationToken;
 
 /// How long the last events may take when the daemon stops, and a client to say goodbye.
 const GOODBYE: Duration = Duration::from_millis(500);
+/// How long of that viewers may write, before the requests that are open are answered.
+const LAST_EVENTS: Duration = Duration::from_millis(300);
 /// Bytes of what a client still says that are read after the end, so that it gets to read why.
 const LEFTOVERS: u64 = 16 * 1024 * 1024;
 /// Buffers of a socket: it has them all the time, and most sockets are idle.
@@ -144,7 +146,7 @@ async fn converse<S, F>(
     let writer =
         writing::Writer { sink, gone: gone.clone(), life: Arc::clone(&life), care, together: 0, owed };
     let writer = scope.spawn("websocket out", writer.write(pieces));
-    let io = ConnectionIo { arrivals, gone: gone.clone(), outbox };
+    let io = ConnectionIo { arrivals, gone: gone.clone(), outbox, last_events: LAST_EVENTS };
     let serving = scope.spawn("connection", serve(io));
     tokio::pin!(serving);
     let served = tokio::select! {
@@ -170,7 +172,8 @@ async fn converse<S, F>(
     let _late = tokio::time::timeout(GOODBYE, leave(socket.into_inner())).await;
 }
 
-/// Waits until the writer has ended: when the daemon stops, viewers still write what the ends of their sessions said.
+/// Waits until the writer has ended: when the daemon stops, viewers still write what the ends of their sessions said, and the
+/// last answers come behind that.
 async fn last_words<T>(writer: impl Future<Output = T>, life: &Life, stop: &CancellationToken) -> T {
     tokio::pin!(writer);
     if stop.is_cancelled()

@@ -155,11 +155,3 @@ fn what_only_can_be_read_says_why() {
     assert_eq!(client.take(found(3, "session/delete")), "start 3 Delete");
     assert_eq!(client.take(prompt()), "=2 -32002");
 }
-
-// FR-3: what waits when acpd ends is answered with everything else
-#[test]
-fn what_waits_at_the_end_is_answered() {
-    let mut client = joining();
-    assert_eq!(client.take(Input::Gone { is_revoked: false, host_closes: true }), "close shutdown, Drain");
-    assert_eq!(client.take(Input::Drained), "last 2");
-}

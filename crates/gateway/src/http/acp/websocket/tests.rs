@@ -185,7 +185,7 @@ async fn the_close_code_says_why() {
     assert_eq!(close_code(&mut broken).await, Some(CloseCode::Error));
 
     let (mut ending, serving) = socket(1024, &stop, async |io: ConnectionIo| {
-        let ConnectionIo { mut arrivals, gone, outbox } = io;
+        let ConnectionIo { mut arrivals, gone, outbox, .. } = io;
         gone.cancelled().await;
         while arrivals.recv().await.is_some() {}
         outbox.send(Bytes::from_static(b"{\"last\":1}\n{\"last\":2}\n")).await.expect("it is written");
