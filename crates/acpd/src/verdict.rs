@@ -103,6 +103,7 @@ fn of_daemon(error: &DaemonError) -> Code {
         | DaemonError::Untrusted { .. }
         | DaemonError::Unreadable { .. }
         | DaemonError::Certificates { .. }
+        | DaemonError::NodeLost { .. }
         | DaemonError::NoCertificates { .. } => Code::Failed,
     }
 }

@@ -63,6 +63,9 @@ pub(crate) enum DaemonError {
     GivenUp { why: String, within: Duration },
     #[error("{problem}")]
     Refused { problem: Problem },
+    /// What the daemon knows of the session may be behind what its node has.
+    #[error("node {node}, which has the session, cannot be reached")]
+    NodeLost { node: String },
     #[error("the daemon at {at} answered what acpd cannot read: {detail}")]
     Unreadable { at: String, detail: String },
     #[error("cannot use the certificates in {path}: {detail}")]
@@ -80,6 +83,7 @@ impl DaemonError {
             Self::Refused { problem } => {
                 problem.status.is_server_error() || problem.status == StatusCode::TOO_MANY_REQUESTS
             }
+            Self::NodeLost { .. } => true,
             other => other.is_away(),
         }
     }

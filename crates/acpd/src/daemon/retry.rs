@@ -74,6 +74,7 @@ mod tests {
     use crate::config::Wait;
     use std::cell::Cell;
     use std::path::PathBuf;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     fn daemon(reconnect: Duration) -> Daemon {
         Daemon::new(Address::Local(PathBuf::from("/nowhere")), None, None).tried_for(Wait::After(reconnect))
@@ -115,5 +116,38 @@ mod tests {
         assert_eq!(never(false).await, 1);
         let began = Instant::now();
         assert!(never(true).await > 20 && began.elapsed() >= Duration::from_secs(60));
+    }
+
+    // contract 7.1: what another node knows of a session whose node is lost does not say how many events there are: it is asked
+    // again until that is back
+    #[tokio::test]
+    async fn a_count_is_not_taken_from_a_node_that_may_be_behind() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let listener = tokio::net::UnixListener::bind(dir.path().join("acpd.sock")).expect("a socket");
+        let lost = r#","unreachableSince":"2026-11-28T08:00:00Z""#;
+        let answering = async {
+            for (events, since) in [(2, lost), (2, lost), (9, "")] {
+                let (mut stream, _) = listener.accept().await.expect("a request");
+                let mut asked = [0; 4096];
+                let read = stream.read(&mut asked).await.expect("a request");
+                assert!(
+                    asked[..read].starts_with(b"GET /v1/sessions/s "),
+                    "{}",
+                    String::from_utf8_lossy(&asked)
+                );
+                let body = format!(r#"{{"sessionId":"s","eventCount":{events},"node":"b"{since}}}"#);
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
+                let answer = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+                stream.write_all(answer.as_bytes()).await.expect("it is read");
+            }
+        };
+        let daemon = Daemon::new(Address::Local(dir.path().to_owned()), None, None);
+        let asking = async {
+            let once = daemon.count_events("s").await.expect_err("its node is lost");
+            assert_eq!(once.to_string(), "node b, which has the session, cannot be reached");
+            daemon.retry(true, || daemon.count_events("s")).await.expect("its node is back")
+        };
+        let (counted, ()) = tokio::join!(asking, answering);
+        assert_eq!(counted, 9);
     }
 }

@@ -137,6 +137,16 @@ impl Daemon {
         Session::read(raw).map_err(|error| self.unreadable(&error))
     }
 
+    /// The number of events that are recorded of a session, by its whole id. While its node cannot be reached that is not known:
+    /// other nodes have what had come to them.
+    pub(crate) async fn count_events(&self, id: &str) -> Result<u64, DaemonError> {
+        let session = self.session_facts(id).await?;
+        match session.unreachable_since {
+            Some(_) => Err(DaemonError::NodeLost { node: session.node.unwrap_or_default() }),
+            None => Ok(session.event_count),
+        }
+    }
+
     /// The only session whose id ends or begins like this.
     async fn full_id(&self, part: &str) -> Result<String, FindError> {
         let (sessions, _) = self.sessions(&SessionFilter::default(), usize::MAX).await?;

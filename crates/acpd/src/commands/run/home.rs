@@ -46,8 +46,8 @@ impl Home {
         }
     }
 
-    /// The number of events that are recorded of a session. A daemon that is away is asked once, or (`waits`) until it is back.
-    /// None when it cannot be known.
+    /// The number of events that are recorded of a session. A daemon that is away, or has lost the session's node, is
+    /// asked once, or (`waits`) until that is back. None when it cannot be known.
     pub(super) fn count_events(&self, session: &str, waits: bool) -> Pending<'static, Option<u64>> {
         let session = session.to_owned();
         match self {
@@ -61,11 +61,11 @@ impl Home {
             Self::Daemon { daemon, .. } => {
                 let daemon = Daemon::clone(daemon);
                 Box::pin(async move {
-                    let found = match waits {
-                        true => daemon.retry(true, || daemon.session(&session)).await,
-                        false => daemon.session(&session).await,
+                    let counted = match waits {
+                        true => daemon.retry(true, || daemon.count_events(&session)).await,
+                        false => daemon.count_events(&session).await,
                     };
-                    found.ok().map(|session| session.event_count)
+                    counted.ok()
                 })
             }
         }
