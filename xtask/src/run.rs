@@ -103,7 +103,7 @@ fn run_within(
     limits: Limits,
     mut show: impl FnMut(&str) + Send + 'static,
 ) -> Result<()> {
-    let shown = format!("{command:?}");
+    let shown = shown(&command);
     let (output, input) = std::io::pipe()?;
     if std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
         command.env("CARGO_TERM_COLOR", "always");
@@ -194,10 +194,31 @@ pub(crate) fn line(words: &str, dir: &Path) -> Command {
     command
 }
 
-/// A command of ours, not started yet.
+/// A command as a person would type it: with what it changes of the environment, but not what it leaves out.
+pub(crate) fn shown(command: &Command) -> String {
+    let dir = command.get_current_dir().map(|dir| format!("cd {dir:?} && "));
+    let set = command
+        .get_envs()
+        .filter_map(|(name, value)| Some(format!("{}={:?} ", name.to_string_lossy(), value?)));
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words: Vec<String> = words.map(|word| format!("{word:?}")).collect();
+    format!("{}{}{}", dir.unwrap_or_default(), set.collect::<String>(), words.join(" "))
+}
+
+/// A command of ours, not started yet. Without what cargo tells this program of its own package: build scripts look at that, and
+/// all that stands on them would be built anew whenever somebody builds by turns with this program and without.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     #[expect(clippy::disallowed_methods, reason = "build tools run here before the keeper is even built")]
-    Command::new(program)
+    let mut command = Command::new(program);
+    let told = std::env::vars_os().map(|(name, _)| name).filter(|name| {
+        let name = name.to_string_lossy();
+        name == "OUT_DIR"
+            || ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_"].iter().any(|head| name.starts_with(head))
+    });
+    for name in told {
+        command.env_remove(name);
+    }
+    command
 }
 
 #[cfg(test)]
@@ -208,6 +229,13 @@ mod tests {
         let mut command = line("sh -c", Path::new("/"));
         command.arg(script);
         command
+    }
+
+    #[test]
+    fn what_cargo_tells_of_this_package_is_not_passed_on() {
+        assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some(), "tests are told, as programs are");
+        let passed_on = answer(command("env")).expect("it prints variables");
+        assert!(passed_on.contains("PATH=") && !passed_on.contains("CARGO_MANIFEST_DIR="), "{passed_on}");
     }
 
     #[test]

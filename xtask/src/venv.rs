@@ -27,6 +27,6 @@ pub(crate) fn install(place: &Path, requirements: &str) -> Result<PathBuf> {
 }
 
 fn perform(command: Command) -> Result<()> {
-    anstream::println!("{command:?}");
+    anstream::println!("{}", run::shown(&command));
     run::run(command, &mut Counts::default())
 }

@@ -162,7 +162,7 @@ impl Check<'_> {
 }
 
 fn perform(command: Command) -> Result<()> {
-    anstream::println!("{command:?}");
+    anstream::println!("{}", run::shown(&command));
     run::run(command, &mut Counts::default())
 }
 
