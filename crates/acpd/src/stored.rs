@@ -14,7 +14,7 @@ use crate::waiting::Waiting;
 use acpd_eventlog::{Block, Cursor, EventLog, ListQuery, Options, SearchQuery, SearchText};
 use acpd_gateway::EventRenderer;
 use acpd_host::{
-    Archive, ExportForm, Keep, Matching, SessionBrief, SessionExport, SessionId, SessionSummary,
+    Archive, ExportForm, Finding, Keep, Matching, SessionBrief, SessionExport, SessionId, SessionSummary,
 };
 use bytes::BytesMut;
 use serde_json::value::to_raw_value;
@@ -130,7 +130,7 @@ impl Stored {
         let Some(archive) = &self.0 else { return Ok(Hits::default()) };
         let query = SearchQuery { text, created_by: None, after: None, limit: most.saturating_add(1) };
         let found = archive.search(query).await?;
-        let read = |hit| Hit::read(to_raw_value(hit)?);
+        let read = |found: &Finding| Hit::read(to_raw_value(&found.hit)?);
         let hits = found.hits.iter().map(read).collect::<Result<Vec<Hit>, serde_json::Error>>()?;
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let more = hits.len() > most;

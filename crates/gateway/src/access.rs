@@ -3,8 +3,9 @@
 //! Pure. A session that a caller may not see is as unknown as one that never was; so that the time does not tell them
 //! apart either, sessions are looked up with [`Identity::sees`] as the filter ([`acpd_host::Host::find`]).
 
-use crate::identity::{Identity, Scope};
+use crate::identity::Identity;
 use crate::limits::Beyond;
+use acpd_api::Scope;
 
 /// What a request needs of its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

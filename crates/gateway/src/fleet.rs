@@ -144,7 +144,8 @@ fn since(gone_for: Duration) -> String {
 mod tests {
     use super::*;
     use crate::http::{fingerprint, hash_token};
-    use crate::identity::{Allowance, Scope};
+    use crate::identity::Allowance;
+    use acpd_api::Scope;
     use acpd_fleet::{Creator, NodeId, NodeName, NodeRecord, SessionRecord};
 
     fn caller(name: &str, secret: &str, scope: Scope) -> Identity {

@@ -35,7 +35,7 @@ mod write_timeout;
 
 pub use listen::Listener;
 pub use metrics::{Measurements, MeasurementsError};
-pub use rest::{Asked, EventRenderer, HandingOver, Reloaded};
+pub use rest::{Asked, EventRenderer};
 pub use settings::HttpSettings;
 pub use tls::{TlsError, tls_config};
 pub use tokens::{TokenHash, Tokens, fingerprint, hash_token};
@@ -43,12 +43,13 @@ pub use tokens::{TokenHash, Tokens, fingerprint, hash_token};
 use crate::agent_list::AgentSight;
 use crate::fleet::Fleet;
 use acp::Acp;
+use acpd_api::ProblemKind;
 use acpd_host::{Host, Pending};
 use acpd_inspector::Pages;
 use axum::routing::get;
 use axum::{Router, middleware};
 use http::{HeaderName, Method, StatusCode, header};
-use problem::{Kind, Problem};
+use problem::Problem;
 use settings::Shared;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -188,7 +189,7 @@ impl HttpServer {
             .merge(rest::routes())
             .route("/metrics", get(metrics::metrics))
             .fallback(async || {
-                Problem::new(StatusCode::NOT_FOUND, Kind::NotFound, "there is nothing at this path")
+                Problem::new(StatusCode::NOT_FOUND, ProblemKind::NotFound, "there is nothing at this path")
             })
             .method_not_allowed_fallback(not_allowed)
             .layer((
@@ -218,7 +219,11 @@ impl std::fmt::Debug for HttpServer {
 
 /// The header `Allow` comes with the route.
 async fn not_allowed() -> Problem {
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, Kind::MethodNotAllowed, "Allow says what is served here")
+    Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        ProblemKind::MethodNotAllowed,
+        "Allow says what is served here",
+    )
 }
 
 /// Answers browsers that ask first, for the pages that may call.

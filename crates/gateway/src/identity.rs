@@ -4,38 +4,13 @@
 //! only keeps the name of the token that a session was created under.
 
 use crate::http::{TokenHash, fingerprint};
-use crate::limits::Limits;
+use acpd_api::{Limits, Scope};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
-use serde::Serialize;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-
-/// What the bearer of a token may do; each scope includes the one before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum Scope {
-    /// List, inspect and watch.
-    Observe,
-    /// Also prompt, answer, cancel and close.
-    Control,
-    /// Also terminate any session, delete, and see agents and metrics.
-    Admin,
-}
-
-impl Scope {
-    /// The word of the configuration.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Observe => "observe",
-            Self::Control => "control",
-            Self::Admin => "admin",
-        }
-    }
-}
 
 /// How much the bearer of one token may hold at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -30,15 +30,14 @@ mod viewer;
 mod wanted;
 mod wire_error;
 
-pub use agent_list::{AgentFacts, AgentList, AgentOrigin, AgentSight, NotInstalled, Seen};
+pub use agent_list::{AgentSight, Seen, list_agents};
 pub use connection::{Arrival, ConnectionIo, ConnectionOptions, LAST_EVENTS, serve};
 pub use fleet::{Dial, Fleet, PeerStream};
 pub use http::{
-    Asked, EventRenderer, HandingOver, HttpServer, HttpSettings, Listener, Measurements, MeasurementsError,
-    Reloaded, TlsError, TokenHash, Tokens, fingerprint, hash_token, tls_config,
+    Asked, EventRenderer, HttpServer, HttpSettings, Listener, Measurements, MeasurementsError, TlsError,
+    TokenHash, Tokens, fingerprint, hash_token, tls_config,
 };
-pub use identity::{Allowance, ConnectionPermit, Identity, Scope};
-pub use limits::{Limits, McpLimit};
+pub use identity::{Allowance, ConnectionPermit, Identity};
 pub use local_socket::{
     ConnectError, LocalSocket, LocalSocketError, PassedSocket, connect_local, connect_socket, local_holder,
     local_socket_path,

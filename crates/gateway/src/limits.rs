@@ -3,37 +3,11 @@
 //! Pure: how a path is resolved is given. A path is compared with the roots as both are after links and `..`; one that is
 //! not there is below nothing. Not here: what is asked, which `wanted.rs` finds out.
 
+use acpd_api::{Limits, McpLimit};
 use acpd_host::PermissionMode;
+use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-
-/// What the bearer of a token may use. What is absent is not limited.
-#[serde_with::skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct Limits {
-    /// The names of agents.
-    pub agents: Option<Vec<String>>,
-    /// Directories in which sessions may work, and below which; absolute paths.
-    pub roots: Option<Vec<String>>,
-    /// The permission modes that a session may be in.
-    pub permission_modes: Option<Vec<PermissionMode>>,
-    /// The MCP servers that a session may be given.
-    pub mcp: Option<McpLimit>,
-}
-
-/// The MCP servers that a session may be given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum McpLimit {
-    /// Those that are reached over HTTP: none is a command.
-    Http,
-    /// None.
-    None,
-}
 
 /// An MCP server, as far as it matters here.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -82,13 +56,6 @@ impl Beyond {
     fn new(limit: &'static str, what: &str, allowed: Vec<String>) -> Self {
         let listed = allowed.join(", ");
         Self { limit, message: format!("{what}; this token is limited to {listed}"), allowed }
-    }
-}
-
-impl Limits {
-    /// Whether an agent may be used.
-    pub(crate) fn allow_agent(&self, agent: &str) -> bool {
-        self.agents.as_ref().is_none_or(|agents| agents.iter().any(|allowed| allowed == agent))
     }
 }
 

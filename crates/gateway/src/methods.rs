@@ -4,7 +4,7 @@
 //! all the same ([`find`]), so that nothing is decided about names elsewhere.
 
 use crate::access::Needs;
-use crate::identity::Scope;
+use acpd_api::Scope;
 use acpd_host::method::{
     AUTHENTICATE, INITIALIZE, LOGOUT, SESSION_CANCEL, SESSION_CLOSE, SESSION_DELETE, SESSION_DETACH,
     SESSION_FORK, SESSION_LIST, SESSION_LOAD, SESSION_NEW, SESSION_PROMPT, SESSION_RESUME, SESSION_STATUS,

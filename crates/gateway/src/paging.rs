@@ -155,7 +155,8 @@ impl PageRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identity::{Allowance, Scope};
+    use crate::identity::Allowance;
+    use acpd_api::Scope;
 
     fn filter(agent: &str) -> Filter {
         Filter { agent: Some(agent.to_owned()), ended: Some(true), ..Filter::default() }

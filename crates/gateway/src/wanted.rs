@@ -5,7 +5,8 @@
 
 use crate::access::Refusal;
 use crate::identity::Identity;
-use crate::limits::{Asked, Beyond, Limits, McpServer, within};
+use crate::limits::{Asked, Beyond, McpServer, within};
+use acpd_api::Limits;
 use acpd_host::{Found, Host, PermissionMode, SessionHandle, Works};
 use acpd_record::SessionId;
 use serde::Deserialize;

@@ -33,13 +33,13 @@ mod watermark;
 
 pub use crate::agent_end::{AgentEnd, AgentStartError};
 pub use callers::CallerRefused;
-pub use checking::{AgentCheck, check_agent, start_apart};
+pub use checking::{CheckedAgent, check_agent, start_apart};
 pub(crate) use claim::Claim;
 pub(crate) use deadlines::Deadlines;
 pub use finder::{AgentFinder, Sought};
 pub use handle::{AgentHandle, AgentRef};
 pub(crate) use health::HealthRecords;
-pub use health::{AgentHealth, AgentStatus};
+pub use health::health_of_none;
 pub(crate) use inbox::{DirectRecipient, Inbox, SessionInputs};
 pub use info::{AgentInfo, PromptCapabilities};
 pub(crate) use marks::{Marks, NotedTerminal, SentTurn};

@@ -76,9 +76,8 @@ mod works;
 pub use acp::{ErrorData, META, error_code, method};
 pub use activate::Activated;
 pub use agent::{
-    AgentAnswer, AgentCheck, AgentEnd, AgentFinder, AgentHandle, AgentHealth, AgentInfo, AgentRef,
-    AgentStartError, AgentStatus, Agents, CallerRefused, PromptCapabilities, Sought, check_agent,
-    start_apart,
+    AgentAnswer, AgentEnd, AgentFinder, AgentHandle, AgentInfo, AgentRef, AgentStartError, Agents,
+    CallerRefused, CheckedAgent, PromptCapabilities, Sought, check_agent, health_of_none, start_apart,
 };
 pub use agent_end::InitializeFailure;
 pub use archive::Archive;
@@ -106,9 +105,9 @@ pub use listed::{Matching, SessionBrief};
 pub use listing::{AgentSummary, Metadata, SessionInfo, SessionState, SessionSummary};
 pub use metrics::{describe_metrics, names as metric_names};
 pub use prompting::{may_come_again, prompt_content, prompt_params};
-pub use pruning::{Keep, Prunable};
+pub use pruning::Keep;
 pub use refusal::{login_command, without_login_command};
-pub use search::{Findings, Part, SearchHit};
+pub use search::{Finding, Findings};
 pub use services::Offered;
 pub use session::{
     AnswerRefused, Attached, ClientRef, ClientRequest, EndOutcome, EndRequest, OpenQuestion, Prompted, Reply,

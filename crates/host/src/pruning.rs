@@ -15,56 +15,43 @@ use crate::host::Host;
 use crate::journal;
 use crate::metrics;
 use crate::store::{self, SessionStore};
+use acpd_api::Prunable;
 use acpd_eventlog::{StoredSize, Unchanged};
 use acpd_record::{SessionId, SessionMeta};
 use choice::{Size, choose, too_old_before};
-use serde::Serialize;
 
 /// Sessions that are looked at together.
 const LOOKED_AT: u32 = 100;
 
-/// An ended session that is removed.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Prunable {
-    /// Its id.
-    pub session_id: String,
-    /// Its agent's name.
-    pub agent: String,
-    /// Its working directory.
-    pub cwd: String,
-    /// Its title, if it has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// When it last changed, ISO 8601.
-    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
-    pub updated_at: String,
-    /// What its stored blocks take, in bytes.
-    pub bytes: u64,
-    /// Where it stood.
-    #[serde(skip)]
-    seen: Unchanged,
+/// An ended session as it was seen.
+struct Seen {
+    session: Prunable,
+    state: Unchanged,
 }
 
-impl Prunable {
+impl Seen {
     fn new(found: StoredSize) -> Self {
         let StoredSize { session, bytes } = found;
-        Self {
+        let state = Unchanged { last_seq: session.last_seq, updated_ms: session.updated_ms };
+        let session = Prunable {
             title: SessionMeta::brief(&session.info).title.map(Into::into),
             session_id: session.id,
             agent: session.agent,
             cwd: session.cwd,
             updated_at: iso8601(session.updated_ms),
             bytes,
-            seen: Unchanged { last_seq: session.last_seq, updated_ms: session.updated_ms },
-        }
+        };
+        Self { session, state }
     }
 }
 
 impl SessionStore {
     /// The ended sessions that are not to be kept, the one that changed longest ago first.
     pub(crate) async fn prunable(&self, keep: Keep) -> Result<Vec<Prunable>, HostError> {
+        Ok(self.to_prune(keep).await?.into_iter().map(|seen| seen.session).collect())
+    }
+
+    async fn to_prune(&self, keep: Keep) -> Result<Vec<Seen>, HostError> {
         let (mut sizes, mut sessions) = (Vec::new(), Vec::new());
         let now = now_ms();
         let by_size = self.takes_more(keep).await?;
@@ -81,7 +68,7 @@ impl SessionStore {
                 let is_removable = row.ended && row.owner.is_none();
                 sizes.push(Size { updated_ms: row.updated_ms, is_removable, bytes: found.bytes });
                 // Of the others nothing else is needed.
-                sessions.push(is_removable.then(|| Prunable::new(found)));
+                sessions.push(is_removable.then(|| Seen::new(found)));
             }
             if after.as_ref().is_none_or(|(updated_ms, _)| *updated_ms >= until) {
                 break;
@@ -113,9 +100,9 @@ impl Host {
     /// When the log cannot be read or written; what was removed before that is gone.
     pub async fn prune(&self, keep: Keep, client: &str) -> Result<Vec<Prunable>, HostError> {
         let mut removed = Vec::new();
-        for session in self.prunable(keep).await? {
-            if self.remove(&session, client).await? {
-                removed.push(session);
+        for seen in self.shared.store.to_prune(keep).await? {
+            if self.remove(&seen, client).await? {
+                removed.push(seen.session);
             }
         }
         if !removed.is_empty() {
@@ -126,11 +113,11 @@ impl Host {
     }
 
     /// False when it is not as it was seen any more.
-    async fn remove(&self, session: &Prunable, client: &str) -> Result<bool, HostError> {
+    async fn remove(&self, Seen { session, state }: &Seen, client: &str) -> Result<bool, HostError> {
         let Some(id) = SessionId::parse(&session.session_id) else { return Ok(false) };
         let Some(_no_attempt) = self.shared.sessions.attempts.none(&id) else { return Ok(false) };
         let store = &self.shared.store;
-        let removed = store.log.delete_ended(id.as_str(), store.host_file.id(), session.seen).await?;
+        let removed = store.log.delete_ended(id.as_str(), store.host_file.id(), *state).await?;
         if removed {
             journal::session_deleted(&id, client);
             metrics::pruned(session.bytes);

@@ -8,15 +8,14 @@ mod snippet;
 mod turns;
 
 pub(crate) use indexing::keep_indexing;
-pub use snippet::Part;
 
 use crate::chain::chain;
 use crate::clock::iso8601;
 use crate::error::HostError;
 use crate::store::{self, SessionStore};
+use acpd_api::SearchHit;
 use acpd_eventlog::{Hit, Place, SearchQuery, SearchText};
 use acpd_record::{SessionId, SessionMeta};
-use serde::Serialize;
 use snippet::snippet;
 use std::time::Duration;
 use turns::{Said, Turns};
@@ -28,31 +27,12 @@ const READ_BYTES: usize = 8 * 1024 * 1024;
 /// How long a search waits for turns that have ended to be indexed; one that does without them says so.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A turn in which all the words stand.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct SearchHit {
-    /// Its session.
-    pub session_id: String,
-    /// The name of the session's agent.
-    pub agent: String,
-    /// The session's working directory.
-    pub cwd: String,
-    /// The session's title, if its agent gave one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// The event of the turn's prompt.
-    pub seq: u64,
-    /// When that happened, ISO 8601.
-    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
-    pub at: String,
-    /// The part of the turn that the snippet is of: the one with the most of the words.
-    pub part: Part,
-    /// The text around the first of the words in it, in one line.
-    pub snippet: String,
+/// A turn that was found.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The turn.
+    pub hit: SearchHit,
     /// Its place in the order.
-    #[serde(skip)]
     pub place: Place,
 }
 
@@ -60,7 +40,7 @@ pub struct SearchHit {
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     /// The latest turn first.
-    pub hits: Vec<SearchHit>,
+    pub hits: Vec<Finding>,
     /// Sessions are not indexed yet, so there may be more.
     pub incomplete: bool,
 }
@@ -83,14 +63,14 @@ impl SessionStore {
         Ok(Findings { hits, incomplete: !incomplete.is_empty() || !is_indexed.unwrap_or(false) })
     }
 
-    async fn shown(&self, hit: Hit, text: &SearchText) -> SearchHit {
+    async fn shown(&self, hit: Hit, text: &SearchText) -> Finding {
         let Hit { session, seq, at_ms, place } = hit;
         let said = match SessionId::parse(&session.id) {
             Some(id) => self.said_in(&id, seq).await,
             None => None,
         };
         let (part, snippet) = snippet(&said.unwrap_or_default(), text);
-        SearchHit {
+        let hit = SearchHit {
             title: SessionMeta::read(&session.info).title,
             session_id: session.id,
             agent: session.agent,
@@ -99,8 +79,8 @@ impl SessionStore {
             at: iso8601(at_ms),
             part,
             snippet,
-            place,
-        }
+        };
+        Finding { hit, place }
     }
 
     /// What was said in the turn whose prompt is event `seq`. None when it cannot be read.

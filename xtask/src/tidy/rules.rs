@@ -13,10 +13,10 @@ const TESTS: In = |file| &file.tests;
 
 const ALL: &str = "^";
 const SOURCE: &str = r"\.(rs|toml|ts|js|mjs|sh|html|css)$|^\.ci/run$";
-const UPPER_HALF: &str = "^crates/(host|gateway)/src/";
+const UPPER_HALF: &str = "^crates/(api|host|gateway)/src/";
 /// What a session is, and what a session, an agent or the gateway decides: computed and nothing else.
 const DECIDES: &str = r"(?x) ^crates/ (
-    record/src/
+    (api|record)/src/
     | host/src/ ( agent/core | session/ (core\w*|effects|prompt|questions|requests|transcribing|turns) ) [./]
     | gateway/src/ ( access | methods | (viewer|connection)/(core|effects) ) [./] )";
 
@@ -44,7 +44,7 @@ const FORBIDDEN: &[(&str, In, &str, &str)] = &[
     (UPPER_HALF, CODE, r#"\bjson!|[\w)\]?]\[""\]"#, "`json!`, or a value by its name; give it a type"),
     (DECIDES, CODE, IMPURE, "a runtime, a clock or IO in what decides; let it come in"),
     (
-        "^crates/(record|host|gateway)/src/",
+        "^crates/(api|record|host|gateway)/src/",
         CODE,
         ID,
         "an id as text or number in a signature; it is a newtype",

@@ -32,7 +32,7 @@ use crate::exit::Failure;
 use crate::hosting::{Hosted, Hosting, reach};
 use crate::local_host::LocalHost;
 use crate::signals::StopSignals;
-use acpd_gateway::AgentOrigin;
+use acpd_api::AgentOrigin;
 use acpd_host::PermissionMode;
 use attachments::{Attachment, Takes};
 use chat::Chatting;

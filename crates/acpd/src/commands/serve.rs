@@ -24,9 +24,10 @@ use crate::runtime::if_any;
 use crate::signals::{SignalThread, StopSignals, handovers, hangups};
 use crate::state_dir;
 use crate::streams::stdout;
+use acpd_api::{HandingOver, Reloaded};
 use acpd_gateway::{
-    Allowance, Asked, HandingOver, HttpServer, HttpSettings, Identity, Measurements, Reloaded, TokenHash,
-    Tokens, local_socket_path, tls_config,
+    Allowance, Asked, HttpServer, HttpSettings, Identity, Measurements, TokenHash, Tokens, local_socket_path,
+    tls_config,
 };
 use acpd_host::{Continuity, Keep, TakesOver, TaskScope, chain};
 use acpd_inspector::{FIRST, Pages};
@@ -444,9 +445,9 @@ fn size(count: std::num::NonZeroU32) -> usize {
 fn known_tokens(config: &Config) -> Vec<(TokenHash, Identity)> {
     let known = config.tokens.iter().map(|(name, token)| {
         let scope = match token.scope {
-            Scope::Observe => acpd_gateway::Scope::Observe,
-            Scope::Control => acpd_gateway::Scope::Control,
-            Scope::Admin => acpd_gateway::Scope::Admin,
+            Scope::Observe => acpd_api::Scope::Observe,
+            Scope::Control => acpd_api::Scope::Control,
+            Scope::Admin => acpd_api::Scope::Admin,
         };
         let allowance = Allowance {
             sessions: size(token.sessions.unwrap_or(config.limits.sessions)),

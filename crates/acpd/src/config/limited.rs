@@ -2,7 +2,7 @@
 
 use super::values::text;
 use super::{PermissionMode, Scope, Token};
-use acpd_gateway::McpLimit;
+use acpd_api::McpLimit;
 use clap::ValueEnum;
 use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
@@ -76,8 +76,8 @@ pub(super) fn modes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<Per
 
 impl Token {
     /// What its bearer may use.
-    pub fn limits(&self) -> acpd_gateway::Limits {
-        acpd_gateway::Limits {
+    pub fn limits(&self) -> acpd_api::Limits {
+        acpd_api::Limits {
             agents: self.agents.clone(),
             roots: self.roots.clone(),
             permission_modes: self.permission_modes.clone(),
@@ -98,7 +98,7 @@ impl Token {
 }
 
 /// What limits that are no configuration yet say, as lines of an entry.
-pub fn lines(limits: &acpd_gateway::Limits) -> String {
+pub fn lines(limits: &acpd_api::Limits) -> String {
     let list = |key: &str, values: Vec<&str>| {
         // A string of JSON without control characters is one of TOML.
         format!("{key} = {}\n", serde_json::to_string(&values).expect("text is JSON"))

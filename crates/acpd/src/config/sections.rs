@@ -28,8 +28,8 @@ use super::values::{
 use super::{EXAMPLE_AGENT, PermissionMode, UnknownAgent};
 use crate::absent::why_absent;
 use crate::nearest::nearest;
+use acpd_api::AgentOrigin;
 use acpd_catalog::{KNOWN, Known, known};
-use acpd_gateway::AgentOrigin;
 
 /// Everything that can be configured.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::*;
-use acpd_gateway::AgentOrigin;
+use acpd_api::AgentOrigin;
 
 /// A directory with a file `acpd.toml` of that text, and sources that name it.
 struct Bench {
@@ -199,7 +199,7 @@ fn the_sample_is_read_in_full() {
         ("opencode not-yet".into(), "/srv/projects /srv/me/mine".into())
     );
     let modes = vec![PermissionMode::Default, PermissionMode::AcceptEdits];
-    assert_eq!((limits.permission_modes, limits.mcp), (Some(modes), Some(acpd_gateway::McpLimit::Http)));
+    assert_eq!((limits.permission_modes, limits.mcp), (Some(modes), Some(acpd_api::McpLimit::Http)));
     let limits = (token.sessions, token.connections, token.requests_per_second);
     assert_eq!(limits, (count(1), count(2), count(3)));
 }
@@ -495,7 +495,7 @@ fn the_example_agent_can_be_replaced_but_need_not_be_configured() {
 fn a_token_is_limited_by_its_entry() {
     let head = format!("[tokens.ci]\nhash = \"sha256:{}\"\n", "0".repeat(64));
     let limits = |rest: &str| bench(&format!("{head}{rest}\n")).load().unwrap().tokens["ci"].limits();
-    assert_eq!(limits("scope = \"admin\"\nmcp = \"any\""), acpd_gateway::Limits::default());
+    assert_eq!(limits("scope = \"admin\"\nmcp = \"any\""), acpd_api::Limits::default());
     for (rest, error) in [
         ("agents = []", "3:10: \"agents\" in [tokens.ci]: must not be empty; leave the key out for no limit"),
         ("agents = [\"a b\"]", "3:11: \"agents\" in [tokens.ci]: \"a b\" is not a name"),

@@ -3,7 +3,8 @@
 use super::error::DaemonError;
 use super::request::Daemon;
 use crate::moment::Moment;
-use acpd_host::{Keep, Prunable};
+use acpd_api::Prunable;
+use acpd_host::Keep;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 

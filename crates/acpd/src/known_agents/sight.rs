@@ -6,10 +6,11 @@ use crate::absent::{install, path, why_absent};
 use crate::agent_specs::agent_spec;
 use crate::config::Config;
 use crate::nearest::nearest;
+use acpd_api::{AgentFacts, AgentOrigin, NotInstalled};
 use acpd_catalog::{
     AgentName, AgentsDir, KNOWN, Known, Owner, Package, find, known, logged_in, owner, to_run,
 };
-use acpd_gateway::{AgentFacts, AgentOrigin, AgentSight, NotInstalled, Seen};
+use acpd_gateway::{AgentSight, Seen};
 use acpd_host::{AgentFinder, AgentSpec, Pending, Sought, TaskScope};
 use acpd_supervisor::Supervisor;
 use parking_lot::RwLock;

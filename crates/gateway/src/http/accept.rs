@@ -38,7 +38,7 @@ pub(super) fn prefers(headers: &HeaderMap, kind: &str, usual: &str) -> bool {
         return false;
     };
     // It says the name of the kind, and not only that it takes others too.
-    let (wanted, is_named) = (range.quality, range.exactness == Exactness::Kind);
+    let (wanted, is_named) = (range.quality, range.exactness == Exactness::ProblemKind);
     wanted > otherwise || (wanted > 0 && wanted == otherwise && is_named)
 }
 
@@ -52,7 +52,7 @@ struct Range {
 enum Exactness {
     Anything,
     Type,
-    Kind,
+    ProblemKind,
 }
 
 impl Range {
@@ -64,7 +64,7 @@ impl Range {
         let exactness = if ["*/*", "*"].contains(&name) {
             Exactness::Anything
         } else if name.eq_ignore_ascii_case(kind) {
-            Exactness::Kind
+            Exactness::ProblemKind
         } else if name.strip_suffix("/*").is_some_and(of_type) {
             Exactness::Type
         } else {

@@ -16,12 +16,13 @@ mod websocket;
 use super::forwarding::token_for_others;
 use super::handshake::Handshake;
 use super::parameters::{self, names};
-use super::problem::{Kind, Problem};
+use super::problem::Problem;
 use super::settings::Shared;
 use crate::connection::ConnectionOptions;
 use crate::fleet::{FORWARDED_BY, exists_for};
 use crate::identity::Identity;
 use crate::relay::{FleetAccess, Served};
+use acpd_api::ProblemKind;
 use acpd_record::SessionId;
 use axum::Router;
 use axum::extract::{Query, Request, State};
@@ -102,8 +103,12 @@ async fn answer(State(acp): State<Arc<Acp>>, request: Request) -> Response {
         return problem.into_response();
     }
     let Some(identity) = request.extensions().get::<Identity>().cloned() else {
-        return Problem::new(StatusCode::UNAUTHORIZED, Kind::Unauthorized, "the request has no identity")
-            .into_response();
+        return Problem::new(
+            StatusCode::UNAUTHORIZED,
+            ProblemKind::Unauthorized,
+            "the request has no identity",
+        )
+        .into_response();
     };
     let answered = match *request.method() {
         Method::POST => post::post(&acp, identity, request).await,
@@ -112,7 +117,7 @@ async fn answer(State(acp): State<Arc<Acp>>, request: Request) -> Response {
         Method::DELETE => delete::delete(&acp, &identity, request.headers()),
         _ => Err(Problem::new(
             StatusCode::METHOD_NOT_ALLOWED,
-            Kind::MethodNotAllowed,
+            ProblemKind::MethodNotAllowed,
             "GET, POST and DELETE are served here",
         )
         .with(header::ALLOW, HeaderValue::from_static("GET, POST, DELETE"))),

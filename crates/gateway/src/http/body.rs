@@ -1,7 +1,8 @@
 //! The body of a POST: bounded, and in time.
 
-use super::problem::{Kind, Problem};
+use super::problem::Problem;
 use super::pulse::Pulse;
+use acpd_api::ProblemKind;
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, header};
@@ -56,7 +57,7 @@ pub(super) fn check_kind(headers: &HeaderMap, has_body: bool, kinds: &[&str]) ->
 
 /// The refusal of a body that is not.
 pub(super) fn not_json(detail: &str) -> Problem {
-    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Kind::UnsupportedMediaType, detail)
+    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, ProblemKind::UnsupportedMediaType, detail)
 }
 
 /// The length that a body is said to have.
@@ -81,7 +82,7 @@ pub(super) async fn read(
 const LATE: &str = "the body did not come in time";
 
 fn late(detail: &str) -> Problem {
-    Problem::new(StatusCode::REQUEST_TIMEOUT, Kind::RequestTimeout, detail)
+    Problem::new(StatusCode::REQUEST_TIMEOUT, ProblemKind::RequestTimeout, detail)
 }
 
 /// The next piece of a body, `None` at its end. `detail` is said of one that does not come in time.
@@ -119,7 +120,7 @@ async fn read_whole(
 ) -> Result<Bytes, Problem> {
     let too_large = || {
         let detail = format!("a message has at most {limit} bytes");
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, Kind::TooLarge, detail)
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, ProblemKind::TooLarge, detail)
     };
     if announced.is_some_and(|length| length > limit as u64) {
         return Err(too_large());

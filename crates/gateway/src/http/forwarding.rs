@@ -7,13 +7,14 @@
 use super::forwarded_headers::passed_back;
 use super::forwarded_stream::forwarded;
 use super::guard::token_in_protocol;
-use super::problem::{Kind, Problem};
+use super::problem::Problem;
 use super::rest::check_scope;
 use super::settings::Shared;
 use super::sse::Sse;
 use super::tokens::{fingerprint, hash_token};
 use crate::fleet::{ASK_AFTER, FORWARDED_BY, Fleet, PeerClient, PeerError, exists_for, exists_for_token};
-use crate::identity::{Identity, Scope};
+use crate::identity::Identity;
+use acpd_api::{ProblemKind, Scope};
 use acpd_fleet::{NodeName, NodeRecord, Owned};
 use acpd_record::SessionId;
 use axum::body::Body;
@@ -83,7 +84,7 @@ pub(super) async fn forward(State(shared): State<Arc<Shared>>, request: Request,
     match sent {
         None => {
             let answer = next.run(Request::from_parts(parts, body)).await;
-            let is_unknown = answer.extensions().get() == Some(&Kind::SessionNotFound);
+            let is_unknown = answer.extensions().get() == Some(&ProblemKind::SessionNotFound);
             match asked.filter(|_| is_unknown).and_then(|asked| not_yet_here(fleet, is_sure, &asked)) {
                 Some(problem) => problem.into_response(),
                 None => answer,
@@ -161,7 +162,7 @@ fn elsewhere(
     if parts.headers.contains_key(&FORWARDED_BY) {
         let detail =
             format!("it is not here but on node {name}, which the node that sent this on did not know");
-        let problem = Problem::new(StatusCode::MISDIRECTED_REQUEST, Kind::NotHere, detail);
+        let problem = Problem::new(StatusCode::MISDIRECTED_REQUEST, ProblemKind::NotHere, detail);
         return Some(Err(about(problem.on(&name))));
     }
     if let Some(since) = gone_since {
@@ -197,7 +198,7 @@ fn unknown_for_now(fleet: &Fleet) -> Problem {
         return unreachable(&node, detail);
     }
     let detail = "it is not on this node, which does not know now what its fleet has; nothing was done";
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, Kind::NoFleet, detail)
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, ProblemKind::NoFleet, detail)
         .with(header::RETRY_AFTER, HeaderValue::from_static("5"))
 }
 
@@ -221,7 +222,7 @@ fn is_in_archive(parts: &Parts) -> bool {
 
 /// The node that has it does not answer.
 pub(super) fn unreachable(node: &NodeName, detail: String) -> Problem {
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, Kind::NodeUnreachable, detail)
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, ProblemKind::NodeUnreachable, detail)
         .on(node)
         .with(header::RETRY_AFTER, HeaderValue::from_static("5"))
 }
@@ -257,7 +258,7 @@ async fn send(fleet: &Fleet, node: NodeRecord, mut parts: Parts, body: Body) -> 
     let Some(address) = node.address.clone() else {
         let detail =
             format!("node {}, which has it, has no `address` in its [fleet]; ask it there", node.name);
-        let problem = Problem::new(StatusCode::MISDIRECTED_REQUEST, Kind::NotHere, detail);
+        let problem = Problem::new(StatusCode::MISDIRECTED_REQUEST, ProblemKind::NotHere, detail);
         return Err(undone(problem.on(&node.name)));
     };
     if let Some(token) = parts.headers.remove(THERE) {
@@ -281,7 +282,7 @@ async fn send(fleet: &Fleet, node: NodeRecord, mut parts: Parts, body: Body) -> 
             "it is on node {}, where a token of that node is needed: set ACPD_TOKEN, or Acpd-Authorization: Bearer TOKEN",
             node.name
         );
-        let problem = Problem::new(StatusCode::UNAUTHORIZED, Kind::Unauthorized, detail);
+        let problem = Problem::new(StatusCode::UNAUTHORIZED, ProblemKind::Unauthorized, detail);
         return Err(undone(problem.on(&node.name)));
     }
     Ok(response(fleet, node.name, answer))

@@ -4,8 +4,9 @@
 
 use super::Peer;
 use super::journal::Caller;
-use super::problem::{Kind, Problem};
+use super::problem::Problem;
 use super::settings::Shared;
+use acpd_api::ProblemKind;
 use acpd_host::{iso8601, now_ms};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -29,7 +30,7 @@ fn is_at_home(shared: &Shared, peer: Peer, uri: &Uri, headers: &HeaderMap) -> Re
     let foreign_host = || {
         Problem::new(
             StatusCode::FORBIDDEN,
-            Kind::ForeignHost,
+            ProblemKind::ForeignHost,
             "acpd is not called that; add the name to allowed_hosts in [server] if it is meant",
         )
     };
@@ -60,7 +61,7 @@ fn is_at_home(shared: &Shared, peer: Peer, uri: &Uri, headers: &HeaderMap) -> Re
         true => Ok(()),
         false => Err(Problem::new(
             StatusCode::FORBIDDEN,
-            Kind::ForeignOrigin,
+            ProblemKind::ForeignOrigin,
             "pages of that origin may not call; add it to allowed_origins in [server] if it is meant",
         )),
     }
@@ -113,7 +114,7 @@ pub(super) async fn check_token(
             true => "a token is required: Authorization: Bearer TOKEN",
             false => "what was given is no token that acpd knows; a new one is known after acpd reload",
         };
-        return Problem::new(StatusCode::UNAUTHORIZED, Kind::Unauthorized, detail)
+        return Problem::new(StatusCode::UNAUTHORIZED, ProblemKind::Unauthorized, detail)
             .with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
             .into_response();
     };
@@ -123,7 +124,7 @@ pub(super) async fn check_token(
         let expired = identity.expires_ms().map(iso8601).unwrap_or_default();
         let remedy = if identity.name().is_some() { "token rotate" } else { "open" };
         let detail = format!("this token expired at {expired}; a new one is made by acpd {remedy}");
-        return Problem::new(StatusCode::UNAUTHORIZED, Kind::TokenExpired, detail)
+        return Problem::new(StatusCode::UNAUTHORIZED, ProblemKind::TokenExpired, detail)
             .with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
             .into_response();
     }
@@ -132,7 +133,7 @@ pub(super) async fn check_token(
         let seconds = HeaderValue::from(wait.as_secs().max(1));
         return Problem::new(
             StatusCode::TOO_MANY_REQUESTS,
-            Kind::TooManyRequests,
+            ProblemKind::TooManyRequests,
             "more requests than requests_per_second of this token allows",
         )
         .with(header::RETRY_AFTER, seconds)

@@ -3,7 +3,8 @@
 //! Boundary: headers only. What is said on the socket, and for how long, is for those who open it.
 
 use super::guard::BEARER_PROTOCOL;
-use super::problem::{Kind, Problem};
+use super::problem::Problem;
+use acpd_api::ProblemKind;
 use axum::body::Body;
 use axum::response::Response;
 use http::request::Parts;
@@ -34,7 +35,7 @@ impl Handshake {
         let headers = &head.headers;
         if headers.get(header::SEC_WEBSOCKET_VERSION).is_none_or(|version| version.as_bytes() != b"13") {
             let detail = "version 13 of the WebSocket protocol is served";
-            return Err(Problem::new(StatusCode::UPGRADE_REQUIRED, Kind::WebsocketVersion, detail)
+            return Err(Problem::new(StatusCode::UPGRADE_REQUIRED, ProblemKind::WebsocketVersion, detail)
                 .with(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13")));
         }
         let upgrade = head.extensions.remove::<OnUpgrade>();

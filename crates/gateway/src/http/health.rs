@@ -2,49 +2,13 @@
 
 use super::settings::Shared;
 use crate::wire_error::one_line;
+use acpd_api::{Health, HealthStatus, Ready};
 use acpd_host::HostError;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
-use serde::Serialize;
 use std::sync::Arc;
-
-/// The answer of a process that runs.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Health {
-    /// Whether it is of use.
-    status: HealthStatus,
-    /// Why it is degraded.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-    /// The version of acpd.
-    version: &'static str,
-    /// Since it began to listen, in milliseconds.
-    uptime_ms: u64,
-}
-
-/// `degraded` while it could take on no work.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-enum HealthStatus {
-    Ok,
-    Degraded,
-}
-
-/// Whether new sessions can be taken.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Ready {
-    /// It can.
-    ready: bool,
-    /// Why not, or what is wrong beside that: a fleet whose engine does not answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-}
 
 /// Why acpd could take on no work; it is known within a second.
 pub(super) async fn trouble(shared: &Shared) -> Option<String> {
@@ -62,7 +26,7 @@ pub(super) async fn health(State(shared): State<Arc<Shared>>) -> Json<Health> {
     let uptime_ms = u64::try_from(shared.since.elapsed().as_millis()).unwrap_or(u64::MAX);
     let reason = trouble(&shared).await;
     let status = if reason.is_none() { HealthStatus::Ok } else { HealthStatus::Degraded };
-    Json(Health { status, reason, version: env!("CARGO_PKG_VERSION"), uptime_ms })
+    Json(Health { status, reason, version: env!("CARGO_PKG_VERSION").to_owned(), uptime_ms })
 }
 
 /// `GET /v1/ready`: it can write its log and is not about to stop.

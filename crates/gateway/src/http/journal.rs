@@ -6,9 +6,9 @@
 
 use super::Peer;
 use super::metrics::count_request;
-use super::problem::Kind;
 use super::settings::Shared;
 use crate::refusal_window::{RefusalWindow, WINDOW};
+use acpd_api::ProblemKind;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -31,7 +31,7 @@ pub(super) async fn observe(State(shared): State<Arc<Shared>>, request: Request,
     let status = response.status();
     let took = began.elapsed();
     count_request(status, took);
-    let kind = response.extensions().get::<Kind>().map(|kind| kind.name());
+    let kind = response.extensions().get::<ProblemKind>().map(|kind| kind.name());
     let token = response.extensions().get::<Caller>().and_then(|caller| caller.0.as_deref());
     let (path, code) = (uri.path(), status.as_u16());
     let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);

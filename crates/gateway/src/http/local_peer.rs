@@ -4,7 +4,8 @@
 //! why, whatever is asked. Not here: whose process it is, which the host knows.
 
 use super::metrics;
-use super::problem::{Kind, Problem};
+use super::problem::Problem;
+use acpd_api::ProblemKind;
 use acpd_host::{CallerRefused, Host};
 use axum::Router;
 use http::StatusCode;
@@ -57,10 +58,10 @@ pub(super) fn refusing(reason: &PeerRefused) -> Router {
 }
 
 impl PeerRefused {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ProblemKind {
         match self {
-            Self::User { .. } | Self::Nameless(_) => Kind::ForeignUser,
-            Self::Process(_) => Kind::AgentProcess,
+            Self::User { .. } | Self::Nameless(_) => ProblemKind::ForeignUser,
+            Self::Process(_) => ProblemKind::AgentProcess,
         }
     }
 }

@@ -8,10 +8,11 @@ mod registry;
 mod ring;
 
 use super::health::trouble;
-use super::problem::{Kind, Problem};
+use super::problem::Problem;
 use super::rest::check_scope;
 use super::settings::Shared;
-use crate::identity::{Identity, Scope};
+use crate::identity::Identity;
+use acpd_api::{ProblemKind, Scope};
 use acpd_host::{metric_names as names, now_ms};
 use axum::Extension;
 use axum::extract::State;
@@ -204,7 +205,7 @@ pub(super) async fn metrics(
 ) -> Result<Response, Problem> {
     check_scope(&identity, Scope::Admin)?;
     let Some(measurements) = &shared.measurements else {
-        return Err(Problem::new(StatusCode::NOT_FOUND, Kind::NotFound, "nothing is measured here"));
+        return Err(Problem::new(StatusCode::NOT_FOUND, ProblemKind::NotFound, "nothing is measured here"));
     };
     // So that the gauge is true now, also without a request for it before.
     let _told_by_the_gauge = trouble(&shared).await;

@@ -4,8 +4,9 @@
 //! Invariant: they load and call nothing but this daemon, and no other page shows them in itself.
 
 use super::accept;
-use super::problem::{Kind, Problem};
+use super::problem::Problem;
 use super::settings::Shared;
+use acpd_api::ProblemKind;
 use acpd_inspector::{FIRST, Page};
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -43,7 +44,7 @@ pub(super) async fn show(State(shared): State<Arc<Shared>>, request: Request, ne
 fn answer(page: Page, headers: &HeaderMap) -> Response {
     if page.is_compressed && !accept::takes_encoding(headers, "gzip") {
         let detail = "this is there compressed with gzip only: Accept-Encoding: gzip";
-        return Problem::new(StatusCode::NOT_ACCEPTABLE, Kind::NotAcceptable, detail).into_response();
+        return Problem::new(StatusCode::NOT_ACCEPTABLE, ProblemKind::NotAcceptable, detail).into_response();
     }
     let is_known = headers.get(header::IF_NONE_MATCH).is_some_and(|known| names(known, &page.etag));
     let mut response = match is_known {

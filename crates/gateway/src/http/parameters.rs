@@ -4,7 +4,8 @@
 //! The one place where names are checked, for `/acp` and every operation of the table of routes. Not here: whether a value is
 //! right.
 
-use super::problem::{Kind, Problem};
+use super::problem::Problem;
+use acpd_api::ProblemKind;
 use axum::extract::Query;
 use http::{StatusCode, Uri};
 use serde::de::value::Error;
@@ -70,7 +71,7 @@ pub(super) fn check(uri: &Uri, known: Parameters) -> Result<(), Problem> {
     let name = &name[..name.floor_char_boundary(NAME)];
     let takes = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
     let detail = format!("unknown query parameter {name:?}; this operation takes {takes}");
-    Err(Problem::new(StatusCode::BAD_REQUEST, Kind::InvalidRequest, detail))
+    Err(Problem::new(StatusCode::BAD_REQUEST, ProblemKind::InvalidRequest, detail))
 }
 
 #[cfg(test)]

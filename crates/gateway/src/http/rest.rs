@@ -25,18 +25,19 @@ mod tokens;
 mod transfer;
 mod whoami;
 
+pub use daemon::Asked;
 pub(super) use daemon::WAITING as ASKED_WAITING;
-pub use daemon::{Asked, HandingOver, Reloaded};
 pub use render::Renderer as EventRenderer;
 pub(super) use sessions::CLIENT;
 
 use super::health;
 use super::parameters::{Parameters, names, none};
-use super::problem::{Kind, Problem};
+use super::problem::Problem;
 use super::settings::Shared;
 use crate::access::{Named, Needs, Refusal, decide};
-use crate::identity::{Identity, Scope};
+use crate::identity::Identity;
 use crate::wanted::{self, Wanted};
+use acpd_api::{EventsQuery, ExportQuery, ProblemKind, Scope, TextQuery};
 use acpd_host::{Found, HostError};
 use acpd_record::SessionId;
 use axum::Router;
@@ -44,14 +45,11 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::routing::{MethodFilter, MethodRouter, get};
 use endpoint::Endpoint;
-use events::EventsQuery;
 use http::StatusCode;
 use http::request::Parts;
-use search::TextQuery;
 use sessions::SessionsQuery;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use transfer::ExportQuery;
 
 /// Both names of the resources exist in the ecosystem.
 const VERSIONS: [&str; 2] = ["/v1", "/v2"];
@@ -180,7 +178,7 @@ fn refused(session: &str, refusal: Refusal) -> Problem {
         Refusal::Forbidden { scope, required } => {
             let (scope, required) = (scope.as_str(), required.as_str());
             let detail = format!("the scope of this token is {scope}; this needs {required}");
-            Problem::new(StatusCode::FORBIDDEN, Kind::Forbidden, detail)
+            Problem::new(StatusCode::FORBIDDEN, ProblemKind::Forbidden, detail)
         }
         Refusal::Beyond(beyond) => Problem::beyond(beyond),
         Refusal::Unreadable { reason } => Problem::bad_request(reason),
@@ -189,7 +187,7 @@ fn refused(session: &str, refusal: Refusal) -> Problem {
 
 fn too_many_connections() -> Problem {
     let detail = "as many connections and event streams are open as this token may have; close one";
-    Problem::new(StatusCode::TOO_MANY_REQUESTS, Kind::TooManyConnections, detail)
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, ProblemKind::TooManyConnections, detail)
 }
 
 /// What was asked for, or what is wrong with it.

@@ -192,7 +192,8 @@ impl std::fmt::Debug for Tokens {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identity::{Allowance, Scope};
+    use crate::identity::Allowance;
+    use acpd_api::Scope;
 
     // SC-1: found by the hash, gone when it is taken away
     #[test]

@@ -11,9 +11,10 @@ mod ways;
 
 use crate::access::{Named, Needs, decide};
 use crate::capabilities::InitializeParams;
-use crate::identity::{Identity, Scope};
+use crate::identity::Identity;
 use crate::methods::{self, Handler, Method, OfConnection, OfSession, StartsRun};
 use crate::wire_error::WireError;
+use acpd_api::Scope;
 use acpd_fleet::{NodeId, NodeName};
 use acpd_host::method;
 use acpd_record::SessionId;

@@ -7,54 +7,31 @@ use crate::clock;
 use crate::error::HostError;
 use crate::reach;
 use crate::spec::AgentSpec;
-use acpd_record::{Containment, Continuity, TerminationInfo};
+use acpd_api::AgentCheck;
+use acpd_record::TerminationInfo;
 use acpd_supervisor::{StderrLine, Supervisor, TaskScope};
-use serde::Serialize;
-use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// What a check of an agent has shown.
-#[serde_with::skip_serializing_none]
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct AgentCheck {
-    /// The name of its entry.
-    pub name: String,
-    /// It started and said what it is.
-    pub ok: bool,
-    /// What acpd saw of the processes that it started; absent when it could not be started.
-    pub containment: Option<Containment>,
-    /// How far its runs could be carried on, by what the system allows.
-    pub continuity: Continuity,
-    /// How long that took, in milliseconds.
-    pub start_ms: Option<u64>,
-    /// Its answer to `initialize`.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Map<String, Value>>"))]
-    pub initialize: Option<Value>,
-    /// How it ended when it was stopped.
-    pub end: Option<String>,
-    /// Why it does not work.
-    pub error: Option<String>,
-    /// The same as a record, with what it wrote to stderr.
-    pub termination_info: Option<Arc<TerminationInfo>>,
-    /// What it calls itself, for people.
-    #[serde(skip)]
+/// A check of an agent, with what it has shown beside what is told of it.
+#[derive(Clone, Debug)]
+pub struct CheckedAgent {
+    /// The check.
+    pub check: AgentCheck,
+    /// The name that the agent calls itself by, for people.
     pub title: Option<String>,
     /// It runs, and answered `initialize` with an error of its own.
-    #[serde(skip)]
     pub refused: bool,
 }
 
-impl AgentCheck {
+impl CheckedAgent {
     async fn of_agent(agent: AgentHandle, took: std::time::Duration) -> Self {
         agent.stop();
         let report = Arc::clone(&agent.ended().await.report);
-        Self {
+        let check = AgentCheck {
             name: agent.name().to_owned(),
             ok: true,
             containment: Some(reach::containment(report.containment)),
@@ -64,13 +41,12 @@ impl AgentCheck {
             end: Some(report.status.to_string()),
             error: None,
             termination_info: None,
-            title: agent.info().title(),
-            refused: false,
-        }
+        };
+        Self { check, title: agent.info().title(), refused: false }
     }
 
-    fn of_failure(name: &str, error: &AgentStartError, info: Arc<TerminationInfo>) -> Self {
-        Self {
+    fn of_failure(name: &str, error: &AgentStartError, info: TerminationInfo) -> Self {
+        let check = AgentCheck {
             name: name.to_owned(),
             ok: false,
             containment: info.containment,
@@ -79,13 +55,11 @@ impl AgentCheck {
             initialize: None,
             end: None,
             error: Some(chain(error)),
-            termination_info: Some(info),
-            title: None,
-            refused: matches!(
-                error,
-                AgentStartError::Uninitialized { failure: InitializeFailure::Refused(_), .. }
-            ),
-        }
+            termination_info: Some(Box::new(info)),
+        };
+        let refused =
+            matches!(error, AgentStartError::Uninitialized { failure: InitializeFailure::Refused(_), .. });
+        Self { check, title: None, refused }
     }
 }
 
@@ -98,8 +72,10 @@ impl Agents {
         let spec = self.entry(agent)?;
         let begun = Instant::now();
         match self.starter.start(&spec, self.cwd()).await {
-            Ok(started) => Ok(AgentCheck::of_agent(started, begun.elapsed()).await),
-            Err(HostError::Start { source, info, .. }) => Ok(AgentCheck::of_failure(agent, &source, info)),
+            Ok(started) => Ok(CheckedAgent::of_agent(started, begun.elapsed()).await.check),
+            Err(HostError::Start { source, info, .. }) => {
+                Ok(CheckedAgent::of_failure(agent, &source, Arc::unwrap_or_clone(info)).check)
+            }
             Err(error) => Err(error),
         }
     }
@@ -111,10 +87,10 @@ pub async fn check_agent(
     scope: &TaskScope,
     spec: &AgentSpec,
     cwd: &Path,
-) -> AgentCheck {
+) -> CheckedAgent {
     let begun = Instant::now();
     match start_apart(supervisor, scope, spec, cwd, None).await {
-        Ok(agent) => AgentCheck::of_agent(agent, begun.elapsed()).await,
+        Ok(agent) => CheckedAgent::of_agent(agent, begun.elapsed()).await,
         Err(failed) => *failed,
     }
 }
@@ -130,7 +106,7 @@ pub async fn start_apart(
     spec: &AgentSpec,
     cwd: &Path,
     shown: Option<mpsc::Sender<StderrLine>>,
-) -> Result<AgentHandle, Box<AgentCheck>> {
+) -> Result<AgentHandle, Box<CheckedAgent>> {
     let mut starter = AgentStarter::new(
         supervisor.clone(),
         scope.clone(),
@@ -140,7 +116,7 @@ pub async fn start_apart(
     );
     starter.shown = shown;
     start_agent(&starter, &Arc::new(spec.clone()), cwd).await.map_err(|error| {
-        let info = Arc::new(crate::termination::of_start(&error, clock::now_ms()));
-        Box::new(AgentCheck::of_failure(&spec.name, &error, info))
+        let info = crate::termination::of_start(&error, clock::now_ms());
+        Box::new(CheckedAgent::of_failure(&spec.name, &error, info))
     })
 }

@@ -9,60 +9,14 @@ use crate::clock::iso8601;
 use crate::metrics;
 use crate::reach;
 use crate::termination::SessionFacts;
-use acpd_record::{Containment, Continuity, Reason};
+use acpd_api::{AgentHealth, AgentStatus};
+use acpd_record::Reason;
 use acpd_supervisor::ExitStatus;
 use parking_lot::Mutex;
-use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::time::Instant;
-
-/// Whether an agent works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum AgentStatus {
-    /// A process of it runs.
-    Running,
-    /// None runs, and nothing is wrong with that.
-    Stopped,
-    /// None runs: the last start failed, or the last process crashed.
-    Error,
-}
-
-/// The health of one agent.
-#[serde_with::skip_serializing_none]
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct AgentHealth {
-    /// The name of its entry.
-    pub name: String,
-    /// Whether it works.
-    pub status: AgentStatus,
-    /// How long its oldest process has been running, in milliseconds.
-    pub uptime_ms: Option<u64>,
-    /// Processes that were started after one that had ended by itself.
-    pub restart_count: u64,
-    /// What went wrong with the last start that failed, or the last process that crashed; it stays.
-    pub last_error: Option<String>,
-    /// When that was, ISO 8601.
-    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
-    pub last_error_at: Option<String>,
-    /// Its processes that run, spares and those that are being started among them.
-    pub processes: usize,
-    /// What acpd sees of the processes that it starts, by what the system allows.
-    pub containment: Containment,
-    /// How far its runs could be carried on, by what the system allows.
-    pub continuity: Continuity,
-    /// `agentInfo` of its last answer to `initialize`, if it gave one since this process began: its name and version.
-    pub agent_info: Option<Map<String, Value>>,
-    /// `authMethods` of that answer.
-    pub auth_methods: Option<Vec<Value>>,
-    /// `agentCapabilities` of that answer.
-    pub capabilities: Option<Map<String, Value>>,
-}
 
 #[derive(Debug, Default)]
 struct HealthRecord {
@@ -85,11 +39,9 @@ impl HealthRecord {
     }
 }
 
-impl AgentHealth {
-    /// The health of an agent that no host has.
-    pub fn of_none(agent: &str) -> Self {
-        HealthRecords::default().of(agent)
-    }
+/// Returns the health of an agent that no host has.
+pub fn health_of_none(agent: &str) -> AgentHealth {
+    HealthRecords::default().of(agent)
 }
 
 /// The health of all agents that were ever started, by name.

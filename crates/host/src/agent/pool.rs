@@ -7,15 +7,14 @@
 //! Invariant: a process goes on with the entry that it was started with; what is asked for now is started, or given,
 //! by the entry that stands now.
 
-use super::{
-    AgentFinder, AgentHandle, AgentHealth, AgentInfo, AgentRef, AgentStarter, Sought, Spares, TakenAgent,
-};
+use super::{AgentFinder, AgentHandle, AgentInfo, AgentRef, AgentStarter, Sought, Spares, TakenAgent};
 use crate::continuity::TakesOver;
 use crate::error::HostError;
 use crate::files::FileRules;
 use crate::keyed_locks::KeyedLocks;
 use crate::metrics;
 use crate::spec::{AgentSpec, Program};
+use acpd_api::AgentHealth;
 use acpd_record::{KeeperAddress, Partition, PermissionMode};
 use acpd_supervisor::{AttachError, ProcessMark, TaskScope};
 use parking_lot::{Mutex, RwLock};

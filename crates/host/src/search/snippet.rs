@@ -3,34 +3,13 @@
 //! Pure. No control character of what was said comes out.
 
 use super::turns::Said;
+use acpd_api::Part;
 use acpd_eventlog::{Found, SearchText};
-use serde::Serialize;
 
 /// Characters that are shown before the first of the words.
 const BEFORE: usize = 40;
 /// Characters that are shown in all.
 const ALL: usize = 160;
-
-/// A part of a turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Part {
-    /// What the client said.
-    Prompt,
-    /// What the agent said.
-    Answer,
-    /// The titles of its tool calls.
-    Tool,
-}
-
-impl Part {
-    /// The name that clients see.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
 
 /// The part with the most of the words, and its text around the first of them.
 pub(super) fn snippet(said: &Said, text: &SearchText) -> (Part, String) {

@@ -14,8 +14,8 @@ use crate::known_agents::KnownAgents;
 use crate::local_host::agent_specs;
 use crate::streams::{print, print_json, remark, window};
 use crate::view::{Cell, Column, Cut, Paint, Tone, span, table};
-use acpd_gateway::{AgentList, AgentSight};
-use acpd_host::{AgentHealth, TaskScope};
+use acpd_gateway::{AgentSight, list_agents};
+use acpd_host::{TaskScope, health_of_none};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -56,8 +56,8 @@ async fn of_configuration(config: &Config, json: bool) -> Result<(), Failure> {
     let specs = agent_specs(config).into_values().map(Arc::new).collect();
     let seen = known.look(specs).await;
     scope.finished().await;
-    let health = config.agents.keys().map(|name| AgentHealth::of_none(name)).collect();
-    let listed = AgentList::new(&config.server.default_agent, health, seen);
+    let health = config.agents.keys().map(|name| health_of_none(name)).collect();
+    let listed = list_agents(&config.server.default_agent, health, seen);
     show(&serde_json::to_string(&listed)?, json, Running::Nowhere)
 }
 

@@ -10,8 +10,9 @@ use crate::installing::{
     install_python, newest_of_npm,
 };
 use crate::local_host::agent_specs;
+use acpd_api::AgentCheck;
 use acpd_catalog::{Chosen, Locked, Package, ProgramName, Published, Receipt, Scripts, Source, Version};
-use acpd_host::{AgentCheck, AgentSpec};
+use acpd_host::AgentSpec;
 use jiff::Timestamp;
 use std::path::PathBuf;
 
@@ -197,7 +198,7 @@ pub(super) async fn check(
     if trial.check.ok {
         return Ok(Checked::Works(trial));
     }
-    if trial.check.refused {
+    if trial.refused {
         return Ok(Checked::Refuses(trial));
     }
     let remedy = match there.receipt.scripts {

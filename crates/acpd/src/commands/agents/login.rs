@@ -18,11 +18,9 @@ use crate::local_host::{agent_spec, load_config};
 use crate::progress::waiting;
 use crate::signals::StopSignals;
 use crate::streams::{print, remark, remark_open};
+use acpd_api::{AgentCheck, AgentOrigin};
 use acpd_catalog::{logged_in, to_run};
-use acpd_gateway::AgentOrigin;
-use acpd_host::{
-    AgentCheck, AgentHandle, AgentSpec, Offered, TaskScope, error_code, method, start_apart, told_by_agent,
-};
+use acpd_host::{AgentHandle, AgentSpec, Offered, TaskScope, error_code, method, start_apart, told_by_agent};
 use acpd_supervisor::{ExitStatus, ProgramSpec, StderrLine, Supervisor, program_environment};
 use rustix::process::Signal;
 use serde::Deserialize;
@@ -153,8 +151,8 @@ impl Login<'_> {
         let started = start_apart(self.supervisor, self.scope, self.spec, &cwd, Some(sender));
         let started = waiting(&format!("starting {}", self.spec.name), true, started).await;
         started.map_err(|failed| {
-            let error = failed.error.as_deref().unwrap_or_default();
-            Failure::Failed(explain(&self.spec.name, error, &json!(failed.termination_info)))
+            let error = failed.check.error.as_deref().unwrap_or_default();
+            Failure::Failed(explain(&self.spec.name, error, &json!(failed.check.termination_info)))
         })
     }
 

@@ -6,8 +6,9 @@ use super::{login, supervisor, with_progress};
 use crate::clean::{line, verbatim};
 use crate::exit::Failure;
 use crate::known_agents::{Installed, version_said_by};
+use acpd_api::AgentCheck;
 use acpd_catalog::{needed_node, node_fits, to_run};
-use acpd_host::{AgentCheck, AgentSpec, Offered, TaskScope};
+use acpd_host::{AgentSpec, CheckedAgent, Offered, TaskScope};
 use acpd_supervisor::Supervisor;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -20,6 +21,10 @@ const STDERR_WIDTH: usize = 500;
 /// The outcome of a start of an agent.
 pub(crate) struct Trial {
     pub(crate) check: AgentCheck,
+    /// The name that the agent calls itself by.
+    title: Option<String>,
+    /// It runs, and answered `initialize` with an error of its own.
+    pub(super) refused: bool,
     /// The need for another Node.js, if there is one.
     pub(crate) node: Option<String>,
     /// The ways to log in, a line each.
@@ -47,18 +52,18 @@ impl Trial {
         let mut spec = spec.clone();
         spec.offered = Offered { terminal_logins: true, ..spec.offered };
         let checked = acpd_host::check_agent(supervisor, scope, &spec, &cwd);
-        let check = with_progress(&spec.name, checked).await;
+        let CheckedAgent { check, title, refused } = with_progress(&spec.name, checked).await;
         let node = unmet_node(supervisor, &spec).await;
         let ways = login::ways_of(&spec, &check);
-        Ok(Self { check, node, ways })
+        Ok(Self { check, title, refused, node, ways })
     }
 
     /// Describes the agent, with the ways to log in to it.
     pub(super) fn describe(&self) -> String {
-        let Self { check, node, ways } = self;
+        let Self { check, title, node, ways, .. } = self;
         let result = check.initialize.as_ref().unwrap_or(&Value::Null);
         let took = Duration::from_millis(check.start_ms.unwrap_or_default());
-        let title = check.title.as_deref().map(|title| line(title, WIDTH)).filter(|title| !title.is_empty());
+        let title = title.as_deref().map(|title| line(title, WIDTH)).filter(|title| !title.is_empty());
         let mut lines = vec![format!(
             "{}: {} started in {:.1} s and was stopped ({})",
             check.name,
@@ -149,20 +154,19 @@ mod tests {
     use super::*;
 
     fn trial(initialize: Value, node: Option<&str>) -> Trial {
+        let title = initialize["agentInfo"]["name"].as_str().map(str::to_owned);
         let check = AgentCheck {
             name: "x".to_owned(),
             ok: true,
             containment: None,
             continuity: acpd_record::Continuity::None,
             start_ms: Some(1_200),
-            title: initialize["agentInfo"]["name"].as_str().map(str::to_owned),
             initialize: Some(initialize),
             end: Some("exit status: 0".to_owned()),
             error: None,
             termination_info: None,
-            refused: false,
         };
-        Trial { check, node: node.map(str::to_owned), ways: Vec::new() }
+        Trial { check, title, refused: false, node: node.map(str::to_owned), ways: Vec::new() }
     }
 
     // contract 6: nothing of an agent reaches a terminal unfiltered: neither its name nor what it can do

@@ -7,7 +7,7 @@ use crate::exit::Failure;
 use crate::kept_config::{local_daemon, read};
 use crate::streams::{print, print_json, window};
 use crate::view::{Cell, Column, Cut, Paint, Tone, age, span, table};
-use acpd_gateway::Limits;
+use acpd_api::Limits;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;

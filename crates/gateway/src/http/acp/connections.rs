@@ -4,13 +4,14 @@
 //! none of its events were read for too long, and with the daemon; its sessions live on.
 
 use super::super::metrics::count_stalls;
-use super::super::problem::{Kind, Problem};
+use super::super::problem::Problem;
 use super::super::secret::secret;
 use super::{ARRIVALS, Acp};
 use crate::connection::{Arrival, ConnectionIo};
 use crate::identity::{ConnectionPermit, Identity};
 use crate::outbox::{Closing, Keeping, StreamLimits, Streams, streaming_outbox};
 use crate::relay::{Served, serve};
+use acpd_api::ProblemKind;
 use bytes::Bytes;
 use http::StatusCode;
 use parking_lot::{Mutex, MutexGuard};
@@ -114,7 +115,7 @@ impl Connections {
 /// There is no such connection, for this caller.
 pub(super) fn unknown() -> Problem {
     let detail = "there is no connection of that id; it may have ended: begin anew with initialize";
-    Problem::new(StatusCode::NOT_FOUND, Kind::ConnectionNotFound, detail)
+    Problem::new(StatusCode::NOT_FOUND, ProblemKind::ConnectionNotFound, detail)
 }
 
 /// An id for a connection.

@@ -1,13 +1,14 @@
 //! `GET /acp`: a stream of events, the connection's or a session's.
 
 use super::super::metrics::ViewerCount;
-use super::super::problem::{Kind, Problem};
+use super::super::problem::Problem;
 use super::super::sse::Sse;
 use super::Acp;
 use super::connections::unknown;
 use super::headers::{self, LAST_EVENT, SESSION, connection_id};
 use crate::identity::Identity;
 use crate::outbox::{EventId, OpenRefused};
+use acpd_api::ProblemKind;
 use acpd_record::SessionId;
 use axum::body::Body;
 use axum::response::Response;
@@ -17,7 +18,7 @@ use std::convert::Infallible;
 pub(super) async fn open(acp: &Acp, identity: &Identity, headers: &HeaderMap) -> Result<Response, Problem> {
     if !Sse::is_taken(headers) {
         let detail = "the answer is a stream of events: Accept must list text/event-stream";
-        return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, Kind::NotAcceptable, detail));
+        return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, ProblemKind::NotAcceptable, detail));
     }
     let connection = acp.connections.find(connection_id(headers)?, identity)?;
     let session = headers::id(headers, &SESSION)?;
@@ -54,7 +55,7 @@ pub(super) async fn open(acp: &Acp, identity: &Identity, headers: &HeaderMap) ->
 
 fn unreadable() -> Problem {
     let detail = "Last-Event-ID is not the id of an event of acpd's";
-    Problem::new(StatusCode::BAD_REQUEST, Kind::CursorUnreadable, detail)
+    Problem::new(StatusCode::BAD_REQUEST, ProblemKind::CursorUnreadable, detail)
 }
 
 fn problem(refused: OpenRefused, session: Option<&SessionId>) -> Problem {
@@ -63,18 +64,18 @@ fn problem(refused: OpenRefused, session: Option<&SessionId>) -> Problem {
         OpenRefused::Gone => unknown(),
         OpenRefused::Full => {
             let detail = "this connection has as many streams as it may have";
-            Problem::new(StatusCode::TOO_MANY_REQUESTS, Kind::TooManyStreams, detail)
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, ProblemKind::TooManyStreams, detail)
         }
         OpenRefused::Unconfirmed => Problem::session_not_found(session.map_or("", SessionId::as_str)),
         OpenRefused::Foreign => conflict(
-            Kind::CursorOfAnotherStream,
+            ProblemKind::CursorOfAnotherStream,
             "Last-Event-ID is of another stream; load the session again",
         ),
         OpenRefused::Future => {
-            conflict(Kind::CursorInTheFuture, "Last-Event-ID is of an event that has not been yet")
+            conflict(ProblemKind::CursorInTheFuture, "Last-Event-ID is of an event that has not been yet")
         }
         OpenRefused::Forgotten => conflict(
-            Kind::CursorTooOld,
+            ProblemKind::CursorTooOld,
             "some of what follows Last-Event-ID is not kept any more; load the session again",
         ),
     }

@@ -1,6 +1,7 @@
 //! The headers of the transport, and what a client sends.
 
-use super::super::problem::{Kind, Problem};
+use super::super::problem::Problem;
+use acpd_api::ProblemKind;
 use http::{HeaderMap, HeaderName, StatusCode};
 
 /// Names a connection.
@@ -17,7 +18,7 @@ const LONGEST_ID: usize = 1024;
 pub(super) fn connection_id(headers: &HeaderMap) -> Result<&str, Problem> {
     id(headers, &CONNECTION)?.ok_or_else(|| {
         let detail = "the header Acp-Connection-Id is missing: the answer to initialize has it";
-        Problem::new(StatusCode::BAD_REQUEST, Kind::ConnectionIdMissing, detail)
+        Problem::new(StatusCode::BAD_REQUEST, ProblemKind::ConnectionIdMissing, detail)
     })
 }
 

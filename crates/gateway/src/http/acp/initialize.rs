@@ -1,12 +1,13 @@
 //! The first POST of a client: it makes a connection, and its answer names it.
 
-use super::super::problem::{Kind, Problem};
+use super::super::problem::Problem;
 use super::connections::{self, Connection};
 use super::headers::CONNECTION;
 use super::{Acp, post};
 use crate::connection::Arrival;
 use crate::outbox::Closing;
 use crate::relay::Served;
+use acpd_api::ProblemKind;
 use acpd_wire::Message;
 use axum::response::Response;
 use bytes::Bytes;
@@ -21,7 +22,7 @@ pub(super) async fn initialize(acp: &Arc<Acp>, served: Served, line: Bytes) -> R
     let unclaimed = Unclaimed(Some(connection));
     let failed = || {
         let detail = "acpd ends, or could not serve the connection";
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, Kind::NotInitialized, detail)
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, ProblemKind::NotInitialized, detail)
     };
     let arrivals = unclaimed.0.as_ref().and_then(|connection| connection.arrivals()).ok_or_else(failed)?;
     arrivals.send(Arrival::Line(line)).await.map_err(|_| failed())?;
@@ -40,7 +41,7 @@ pub(super) async fn initialize(acp: &Arc<Acp>, served: Served, line: Bytes) -> R
 
 pub(super) fn too_many() -> Problem {
     let detail = "this token has as many connections as it may have: end one first";
-    Problem::new(StatusCode::TOO_MANY_REQUESTS, Kind::TooManyConnections, detail)
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, ProblemKind::TooManyConnections, detail)
 }
 
 /// Ends a connection unless its client got its id.

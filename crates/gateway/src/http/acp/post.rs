@@ -5,7 +5,7 @@
 
 use super::super::accept::accepts;
 use super::super::body;
-use super::super::problem::{Kind, Problem};
+use super::super::problem::Problem;
 use super::super::sse::Sse;
 use super::connections::unknown;
 use super::headers::{self, SESSION, connection_id};
@@ -13,6 +13,7 @@ use super::message::{addressed, is_initialize, on_one_row};
 use super::{Acp, initialize};
 use crate::connection::Arrival;
 use crate::identity::Identity;
+use acpd_api::ProblemKind;
 use acpd_record::SessionId;
 use acpd_wire::{Malformed, Message, RawId, codes};
 use axum::extract::Request;
@@ -35,7 +36,7 @@ pub(super) async fn post(acp: &Arc<Acp>, identity: Identity, request: Request) -
     // Clients are of two minds about what they should accept here.
     if accepts(&head.headers, &["application/json", Sse::KIND]) == Some(false) {
         let detail = "the answers are application/json and text/event-stream";
-        return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, Kind::NotAcceptable, detail));
+        return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, ProblemKind::NotAcceptable, detail));
     }
     let announced = body::announced(&head.headers);
     let connection = connection_id(&head.headers).and_then(|id| acp.connections.find(id, &identity));
@@ -54,7 +55,7 @@ pub(super) async fn post(acp: &Arc<Acp>, identity: Identity, request: Request) -
     let connection = connection?;
     let named = headers::id(&head.headers, &SESSION)?;
     let (line, session) = addressed(line.clone(), &message, named)
-        .map_err(|wrong| Problem::new(StatusCode::BAD_REQUEST, Kind::SessionId, wrong.to_string()))?;
+        .map_err(|wrong| Problem::new(StatusCode::BAD_REQUEST, ProblemKind::SessionId, wrong.to_string()))?;
     // A session in the header must be there: for the connection, or for the identity.
     if let Some(named) = named {
         let there = match SessionId::parse(named) {

@@ -1,10 +1,11 @@
 //! The configured agents and how they stand (contract 6).
 
-use super::super::problem::{Kind, Problem};
+use super::super::problem::Problem;
 use super::super::settings::Shared;
-use crate::agent_list::AgentList;
-use crate::identity::{Identity, Scope};
-use acpd_host::{AgentCheck, HostError};
+use crate::agent_list::list_agents;
+use crate::identity::Identity;
+use acpd_api::{AgentCheck, AgentList, ProblemKind, Scope};
+use acpd_host::HostError;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
@@ -19,7 +20,7 @@ pub(super) async fn list(
     super::check_scope(&identity, Scope::Admin)?;
     let agents = shared.host.agents();
     let seen = shared.daemon.sight.look(agents.specs()).await;
-    Ok(Json(AgentList::new(&shared.settings().default_agent, agents.health(), seen)))
+    Ok(Json(list_agents(&shared.settings().default_agent, agents.health(), seen)))
 }
 
 /// `POST /v1/agents/{name}/check`: starts an agent as a session would, and stops it.
@@ -34,7 +35,7 @@ pub(super) async fn check(
     let checked = shared.host.agents().check(&name).await;
     checked.map(Json).map_err(|error| match &error {
         HostError::UnknownAgent { .. } | HostError::NotInstalled { .. } => {
-            Problem::new(StatusCode::NOT_FOUND, Kind::AgentNotFound, error.to_string())
+            Problem::new(StatusCode::NOT_FOUND, ProblemKind::AgentNotFound, error.to_string())
         }
         error => Problem::of_host(error),
     })

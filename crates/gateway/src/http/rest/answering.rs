@@ -1,11 +1,12 @@
 //! Answering what the agent asks (contract 7.3).
 
-use super::super::problem::{Kind, Problem};
+use super::super::problem::Problem;
 use super::super::settings::Shared;
 use super::prompting::caller;
 use super::{SessionPath, body, find};
 use crate::access::Needs;
-use crate::identity::{Identity, Scope};
+use crate::identity::Identity;
+use acpd_api::{AnswerBody, ProblemKind, Scope};
 use acpd_host::AnswerRefused;
 use acpd_record::QuestionNumber;
 use axum::Extension;
@@ -16,43 +17,6 @@ use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::sync::Arc;
-
-/// An answer to a question of the agent.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub(super) struct AnswerBody<'a> {
-    /// The number of the event that asks: `permission_requested` or `elicitation_requested`.
-    question: u64,
-    /// The outcome, as in ACP.
-    #[serde(borrow)]
-    #[cfg_attr(test, schemars(with = "Outcome"))]
-    outcome: &'a RawValue,
-}
-
-/// The outcome, as in ACP.
-#[cfg(test)]
-#[derive(schemars::JsonSchema)]
-#[schemars(inline)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "it is only described")]
-pub(super) enum Outcome {
-    /// Of a permission request.
-    Permission {
-        /// `selected`, with the option, or `cancelled`.
-        outcome: String,
-        /// The option.
-        #[serde(rename = "optionId")]
-        option_id: Option<String>,
-    },
-    /// Of an elicitation.
-    Elicitation {
-        /// `accept`, `decline` or `cancel`.
-        action: String,
-        /// What was filled in.
-        content: Option<serde_json::Map<String, serde_json::Value>>,
-    },
-}
 
 /// What tells the outcome of an elicitation from that of a permission request.
 #[derive(Deserialize)]
@@ -105,13 +69,13 @@ fn result(outcome: &RawValue) -> Result<Bytes, Problem> {
 fn refusal(question: u64, refused: &AnswerRefused) -> Problem {
     match refused {
         AnswerRefused { reason, again: Some(_) } => {
-            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, Kind::NotOffered, reason.clone())
+            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, ProblemKind::NotOffered, reason.clone())
         }
         AnswerRefused { again: None, .. } => {
             let detail = format!(
                 "question: {question} is not open here: it was answered, is put to one other client alone, or is none"
             );
-            Problem::new(StatusCode::CONFLICT, Kind::QuestionClosed, detail)
+            Problem::new(StatusCode::CONFLICT, ProblemKind::QuestionClosed, detail)
         }
     }
 }

@@ -7,8 +7,9 @@ use super::prompting::caller;
 use super::sessions::{created, info};
 use super::{SessionPath, body, check_limits, check_scope, find, placing};
 use crate::access::Needs;
-use crate::identity::{Identity, Scope, SessionPermit};
+use crate::identity::{Identity, SessionPermit};
 use crate::wanted::{Beginning as Begins, Wanted};
+use acpd_api::{CreateBody, Scope, SetupBody};
 use acpd_host::{
     Beginning, Creation, Creator, Held, Host, HostError, META, Place, SessionInfo, SessionSummary,
     TITLE_RULE, prompt_content,
@@ -21,111 +22,11 @@ use axum::{Extension, Json};
 use bytes::Bytes;
 use http::HeaderMap;
 use serde::ser::SerializeMap;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracing::Instrument;
-
-/// A session that is to be created.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct CreateBody<'a> {
-    /// The name of its agent. Default: the agent of clients that name none.
-    #[serde(default)]
-    agent: Option<String>,
-    /// Its working directory, an absolute path.
-    #[cfg_attr(test, schemars(extend("pattern" = "^/")))]
-    cwd: String,
-    /// Its first prompt: text, or content blocks as in ACP.
-    #[serde(borrow, default)]
-    #[cfg_attr(test, schemars(with = "Option<super::prompting::Content>"))]
-    prompt: Option<&'a RawValue>,
-    /// Other directories that it works with, absolute paths.
-    #[serde(default)]
-    additional_directories: Option<Vec<String>>,
-    /// MCP servers, as in ACP.
-    #[serde(borrow, default)]
-    #[cfg_attr(test, schemars(with = "Option<Vec<McpServer>>"))]
-    mcp_servers: Option<&'a RawValue>,
-    /// Who answers permission requests.
-    #[serde(default)]
-    #[cfg_attr(test, schemars(with = "Option<Mode>"))]
-    permission_mode: Option<PermissionMode>,
-    /// What becomes of it when its node is cut off from the fleet. Default: what the configuration of the node says.
-    #[serde(default)]
-    #[cfg_attr(test, schemars(with = "Option<WantedPartition>"))]
-    partition: Option<Partition>,
-    /// Its title, one line. It stays, whatever its agent calls it.
-    #[serde(default)]
-    #[cfg_attr(test, schemars(length(min = 1, max = 200)))]
-    title: Option<String>,
-    /// Close it when a turn has ended and no prompt waits.
-    #[serde(default)]
-    close_after_turn: bool,
-    /// The node of the fleet on which it is to be. Default: this one, unless `labels` are given, or this one takes no new
-    /// sessions.
-    #[serde(default)]
-    node: Option<String>,
-    /// What its node must have, of the `labels` of nodes; of those that have it, the one with the most room is taken.
-    #[serde(default)]
-    labels: Option<Vec<String>>,
-}
-
-/// Where a session that is taken up or forked is to work. What is absent is as it was.
-#[derive(Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct SetupBody<'a> {
-    /// Its working directory, an absolute path.
-    #[serde(default)]
-    #[cfg_attr(test, schemars(extend("pattern" = "^/")))]
-    cwd: Option<String>,
-    /// Other directories that it works with, absolute paths. Default: none.
-    #[serde(default)]
-    additional_directories: Option<Vec<String>>,
-    /// MCP servers, as in ACP. Default: none; they are not recorded, since they may hold secrets.
-    #[serde(borrow, default)]
-    #[cfg_attr(test, schemars(with = "Option<Vec<McpServer>>"))]
-    mcp_servers: Option<&'a RawValue>,
-    /// Who answers permission requests.
-    #[serde(default)]
-    #[cfg_attr(test, schemars(with = "Option<Mode>"))]
-    permission_mode: Option<PermissionMode>,
-}
-
-/// An MCP server of ACP. Its members depend on its type.
-#[cfg(test)]
-#[derive(schemars::JsonSchema)]
-#[schemars(inline)]
-struct McpServer {
-    /// Its name.
-    #[serde(rename = "name")]
-    _name: String,
-}
-
-/// A permission mode.
-#[cfg(test)]
-#[derive(schemars::JsonSchema)]
-#[schemars(inline, rename_all = "camelCase")]
-#[expect(dead_code, reason = "it is only described")]
-enum Mode {
-    Default,
-    AcceptEdits,
-    BypassPermissions,
-    Deny,
-}
-
-/// What becomes of a session when its node is cut off.
-#[cfg(test)]
-#[derive(schemars::JsonSchema)]
-#[schemars(inline, rename_all = "lowercase")]
-#[expect(dead_code, reason = "it is only described")]
-enum WantedPartition {
-    Local,
-    Failover,
-}
 
 /// The params of `session/new`, `session/resume` and `session/fork`.
 #[serde_with::skip_serializing_none]
@@ -171,50 +72,47 @@ impl Params<'_> {
     }
 }
 
-impl CreateBody<'_> {
-    fn params(&self) -> Result<Bytes, Problem> {
-        if self.title.as_deref().is_some_and(|title| !is_title(title)) {
-            return Err(Problem::bad_request(format!("title: {TITLE_RULE}")));
-        }
-        let own = Own {
-            permission_mode: self.permission_mode,
-            partition: self.partition,
-            title: self.title.as_deref(),
-            close_after_turn: self.close_after_turn.then_some(true),
-        };
-        let params = Params {
-            session_id: None,
-            cwd: &self.cwd,
-            additional_directories: self.additional_directories.as_deref(),
-            mcp_servers: self.mcp_servers,
-            meta: own,
-        };
-        params.write()
+/// The params with which the agent of a new session is asked for it.
+fn params_of_new(wanted: &CreateBody<'_>) -> Result<Bytes, Problem> {
+    if wanted.title.as_deref().is_some_and(|title| !is_title(title)) {
+        return Err(Problem::bad_request(format!("title: {TITLE_RULE}")));
     }
+    let own = Own {
+        permission_mode: wanted.permission_mode,
+        partition: wanted.partition,
+        title: wanted.title.as_deref(),
+        close_after_turn: wanted.close_after_turn.then_some(true),
+    };
+    let params = Params {
+        session_id: None,
+        cwd: &wanted.cwd,
+        additional_directories: wanted.additional_directories.as_deref(),
+        mcp_servers: wanted.mcp_servers,
+        meta: own,
+    };
+    params.write()
 }
 
-impl SetupBody<'_> {
-    fn read(body: Option<&Bytes>) -> Result<SetupBody<'_>, Problem> {
-        body.map_or_else(|| Ok(SetupBody::default()), body::parse)
-    }
+fn read_setup(body: Option<&Bytes>) -> Result<SetupBody<'_>, Problem> {
+    body.map_or_else(|| Ok(SetupBody::default()), body::parse)
+}
 
-    /// The place of a session of such a kind, and what its agent is asked with.
-    fn place(&self, id: &SessionId, known: SessionSummary) -> Result<(Place, Bytes), Problem> {
-        let cwd = self.cwd.as_ref().unwrap_or(&known.cwd);
-        let params = Params {
-            session_id: Some(id),
-            cwd,
-            additional_directories: self.additional_directories.as_deref(),
-            mcp_servers: self.mcp_servers,
-            meta: Own {
-                permission_mode: self.permission_mode,
-                partition: None,
-                title: None,
-                close_after_turn: None,
-            },
-        };
-        Ok((Place { cwd: directory(cwd), agent: known.agent.clone(), ..Place::default() }, params.write()?))
-    }
+/// The place of a session that is taken up or forked, and the params with which its agent is asked.
+fn place(wanted: &SetupBody<'_>, id: &SessionId, known: SessionSummary) -> Result<(Place, Bytes), Problem> {
+    let cwd = wanted.cwd.as_ref().unwrap_or(&known.cwd);
+    let params = Params {
+        session_id: Some(id),
+        cwd,
+        additional_directories: wanted.additional_directories.as_deref(),
+        mcp_servers: wanted.mcp_servers,
+        meta: Own {
+            permission_mode: wanted.permission_mode,
+            partition: None,
+            title: None,
+            close_after_turn: None,
+        },
+    };
+    Ok((Place { cwd: directory(cwd), agent: known.agent.clone(), ..Place::default() }, params.write()?))
 }
 
 /// Where a process is started. What is wrong with it is for the host to say.
@@ -260,7 +158,7 @@ pub(super) async fn create(
         }
     }
     let agent = wanted.agent.clone().unwrap_or_else(|| shared.settings().default_agent.clone());
-    let params = wanted.params()?;
+    let params = params_of_new(&wanted)?;
     let begins = Some(Begins { params: &params, unless_live: false });
     check_limits(&shared, &identity, Wanted { agent: &agent, session: None, begins }).await?;
     let by = creator.clone();
@@ -300,8 +198,8 @@ pub(super) async fn resume(
     // Before anything else is read: an end that comes next stops it.
     let attempt = shared.host.attempt(&id);
     let body = body::read_if_any(&shared, &headers, body).await?;
-    let wanted = SetupBody::read(body.as_ref())?;
-    let (place, params) = wanted.place(&id, shared.host.inspect(&id, None).await?)?;
+    let wanted = read_setup(body.as_ref())?;
+    let (place, params) = place(&wanted, &id, shared.host.inspect(&id, None).await?)?;
     let begins = Some(Begins { params: &params, unless_live: true });
     check_limits(&shared, &identity, Wanted { agent: &place.agent, session: Some((&id, &found)), begins })
         .await?;
@@ -331,8 +229,8 @@ pub(super) async fn fork(
 ) -> Result<Response, Problem> {
     let found = find(&shared, &identity, &id, Needs::resource(Scope::Control)).await?;
     let body = body::read_if_any(&shared, &headers, body).await?;
-    let wanted = SetupBody::read(body.as_ref())?;
-    let (place, params) = wanted.place(&id, shared.host.inspect(&id, None).await?)?;
+    let wanted = read_setup(body.as_ref())?;
+    let (place, params) = place(&wanted, &id, shared.host.inspect(&id, None).await?)?;
     let begins = Some(Begins { params: &params, unless_live: false });
     check_limits(&shared, &identity, Wanted { agent: &place.agent, session: Some((&id, &found)), begins })
         .await?;

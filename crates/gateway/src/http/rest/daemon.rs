@@ -1,13 +1,13 @@
 //! What the daemon itself is asked over REST: to read its configuration anew, and to hand over to the binary that is on disk
 //! now. It says what came of it.
 
-use super::super::problem::{Kind, Problem};
+use super::super::problem::Problem;
 use super::super::settings::Shared;
-use crate::identity::{Identity, Scope};
+use crate::identity::Identity;
+use acpd_api::{HandingOver, ProblemKind, Reloaded, Scope};
 use axum::extract::State;
 use axum::{Extension, Json};
 use http::StatusCode;
-use serde::Serialize;
 use std::sync::Arc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
@@ -26,34 +26,13 @@ pub enum Asked {
 /// Requests that wait; more are refused. Each takes as long as the reading of a file, or the start of a program.
 pub(crate) const WAITING: usize = 4;
 
-/// What the daemon goes by from now on.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Reloaded {
-    /// The configuration that was read; not there when the daemon goes by none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub config: Option<String>,
-    /// How many tokens there are.
-    pub tokens: usize,
-    /// How many agents there are.
-    pub agents: usize,
-}
-
-/// What takes the daemon's place.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct HandingOver {
-    /// The version of acpd that takes its place.
-    pub version: String,
-}
-
 /// `POST /v1/reload`: reads the configuration anew, as SIGHUP does. What was in force stays when it is wrong.
 pub(super) async fn reload(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
 ) -> Result<Json<Reloaded>, Problem> {
     super::check_scope(&identity, Scope::Admin)?;
-    let wrong = |why| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, Kind::ConfigurationInvalid, why);
+    let wrong = |why| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, ProblemKind::ConfigurationInvalid, why);
     ask(&shared, Asked::Reload).await?.map(Json).map_err(wrong)
 }
 
@@ -64,7 +43,7 @@ pub(super) async fn hand_over(
     Extension(identity): Extension<Identity>,
 ) -> Result<(StatusCode, Json<HandingOver>), Problem> {
     super::check_scope(&identity, Scope::Admin)?;
-    let refused = |why| Problem::new(StatusCode::CONFLICT, Kind::HandoverRefused, why);
+    let refused = |why| Problem::new(StatusCode::CONFLICT, ProblemKind::HandoverRefused, why);
     let accepted = ask(&shared, Asked::HandOver).await?.map_err(refused)?;
     Ok((StatusCode::ACCEPTED, Json(accepted)))
 }
@@ -76,7 +55,7 @@ pub(super) async fn ask<T>(
 ) -> Result<Result<T, String>, Problem> {
     let gone = || {
         let detail = "acpd is about to stop or hands over, and does nothing else any more";
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, Kind::ShuttingDown, detail)
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, ProblemKind::ShuttingDown, detail)
     };
     let (answer, outcome) = oneshot::channel();
     match shared.daemon.asked.try_send(what(answer)) {

@@ -1,7 +1,7 @@
 //! The OpenAPI document, as generators of clients read it (contract 1.3).
 
 use super::Problem;
-use crate::http::problem::Kind;
+use acpd_api::ProblemKind;
 use axum::response::IntoResponse;
 use flate2::read::GzDecoder;
 use http::{HeaderValue, StatusCode, header};
@@ -12,8 +12,9 @@ const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/openapi.json.gz"
 
 /// `GET /openapi.json`
 pub(super) async fn get_document() -> Result<impl IntoResponse, Problem> {
-    let failed =
-        |error: io::Error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, Kind::Internal, error.to_string());
+    let failed = |error: io::Error| {
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, ProblemKind::Internal, error.to_string())
+    };
     let json = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok(([json], document().map_err(failed)?))
 }

@@ -1,7 +1,8 @@
 //! Where a reader of events goes on: a sequence number, or a page's `nextCursor`, which also names its session
 //! (contract 1.6).
 
-use super::super::problem::{Kind, Problem};
+use super::super::problem::Problem;
+use acpd_api::ProblemKind;
 use acpd_eventlog::CursorError;
 use acpd_record::SessionId;
 use http::StatusCode;
@@ -15,13 +16,12 @@ pub(super) fn read_event_cursor(text: &str, session: &SessionId) -> Result<u64, 
     let number = number.parse().ok().filter(|_| number.bytes().all(|byte| byte.is_ascii_digit()));
     let number = number.ok_or_else(|| {
         let detail = "the cursor is not readable; give the id of the last event that was seen, or 0 for all";
-        Problem::new(StatusCode::BAD_REQUEST, Kind::CursorUnreadable, detail).about(session.as_str())
+        Problem::new(StatusCode::BAD_REQUEST, ProblemKind::CursorUnreadable, detail).about(session.as_str())
     })?;
     if of.is_some_and(|of| of != session.as_str()) {
         let detail = "the cursor belongs to another session; begin without a cursor";
-        return Err(
-            Problem::new(StatusCode::CONFLICT, Kind::CursorOfAnotherSession, detail).about(session.as_str())
-        );
+        return Err(Problem::new(StatusCode::CONFLICT, ProblemKind::CursorOfAnotherSession, detail)
+            .about(session.as_str()));
     }
     Ok(number)
 }
@@ -37,13 +37,15 @@ pub(super) fn cursor_problem(error: &CursorError, session: &SessionId) -> Proble
         CursorError::Unknown { .. } => Problem::session_not_found(session.as_str()),
         CursorError::Future { after, last } => {
             let detail = format!("the last event is {last}, and the cursor stands behind {after}");
-            Problem::new(StatusCode::CONFLICT, Kind::CursorInTheFuture, detail).about(session.as_str())
+            Problem::new(StatusCode::CONFLICT, ProblemKind::CursorInTheFuture, detail).about(session.as_str())
         }
         CursorError::Closed => {
-            Problem::new(StatusCode::SERVICE_UNAVAILABLE, Kind::ShuttingDown, error.to_string())
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, ProblemKind::ShuttingDown, error.to_string())
         }
-        _ => Problem::new(StatusCode::INTERNAL_SERVER_ERROR, Kind::HistoryUnreadable, error.to_string())
-            .about(session.as_str()),
+        _ => {
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, ProblemKind::HistoryUnreadable, error.to_string())
+                .about(session.as_str())
+        }
     }
 }
 

@@ -14,7 +14,8 @@ use super::frames::{Frames, Sink};
 use super::render::Renderer;
 use super::{SessionPath, find, numbers, query};
 use crate::access::Needs;
-use crate::identity::{ConnectionPermit, Identity, Scope};
+use crate::identity::{ConnectionPermit, Identity};
+use acpd_api::{EventsQuery, Scope};
 use acpd_eventlog::Block;
 use acpd_record::SessionId;
 use axum::Extension;
@@ -24,7 +25,6 @@ use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::{self, error::TrySendError};
@@ -43,18 +43,6 @@ const PIECES: usize = 2;
 const TAKEN: usize = 64 * 1024;
 /// How long a stream goes on when the daemon stops: the ends of sessions are still told.
 const LAST_EVENTS: Duration = Duration::from_millis(500);
-
-/// What can be asked for.
-#[derive(Debug, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct EventsQuery {
-    /// Only events behind this one: a sequence number, or the `nextCursor` of a page.
-    #[cfg_attr(test, schemars(extend("pattern" = "^[0-9]+(@.+)?$")))]
-    after: Option<String>,
-    /// Events of a page at most, 1 to 1000. Default 100.
-    #[cfg_attr(test, schemars(with = "Option<u64>", range(min = 1, max = 1000)))]
-    limit: Option<String>,
-}
 
 /// `GET /v1/sessions/{id}/events`: everything that happened, and what happens.
 ///

@@ -2,52 +2,19 @@
 
 use super::super::Peer;
 use super::super::codes::GOOD_FOR;
-use super::super::problem::{Kind, Problem};
+use super::super::problem::Problem;
 use super::super::settings::Shared;
 use super::super::tokens::BROWSER_GOOD_FOR;
 use super::body;
-use crate::identity::{Identity, Scope};
+use crate::identity::Identity;
+use acpd_api::{Code, OpenBody, Opened, ProblemKind, Scope};
 use acpd_host::{iso8601, now_ms};
 use axum::body::Body;
 use axum::extract::State;
 use axum::{Extension, Json};
 use http::{HeaderMap, StatusCode};
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// A code.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Code {
-    /// What `POST /v1/open` takes, once.
-    code: String,
-    /// Until when, ISO 8601.
-    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
-    expires_at: String,
-}
-
-/// What is to be changed for a token.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub(super) struct OpenBody {
-    /// A code of `POST /v1/codes`.
-    code: String,
-}
-
-/// A token for one browser.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Opened {
-    /// The token: all that the owner of the daemon may do.
-    token: String,
-    /// It is refused from then on, and after the end of the daemon; ISO 8601.
-    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
-    expires_at: String,
-}
 
 /// `POST /v1/codes`: a code for a browser of the daemon's owner.
 pub(super) async fn issue(
@@ -60,7 +27,7 @@ pub(super) async fn issue(
     let is_owner = peer.is_some_and(|Extension(peer)| peer == Peer::Unix) && identity.name().is_none();
     if !is_owner {
         let detail = "a code is given over the Unix socket only, to a caller without a token: acpd open";
-        return Err(Problem::new(StatusCode::FORBIDDEN, Kind::Forbidden, detail));
+        return Err(Problem::new(StatusCode::FORBIDDEN, ProblemKind::Forbidden, detail));
     }
     let code = shared.inspector.codes.issue();
     Ok((StatusCode::CREATED, Json(Code { code, expires_at: iso8601(in_ms(GOOD_FOR)) })))
@@ -82,7 +49,7 @@ pub(super) async fn open(
     if !shared.inspector.codes.take(&code) {
         let detail = "code: it is none of this daemon's, or was used, or is more than a minute old; \
                       acpd open gives another";
-        return Err(Problem::new(StatusCode::UNAUTHORIZED, Kind::Unauthorized, detail));
+        return Err(Problem::new(StatusCode::UNAUTHORIZED, ProblemKind::Unauthorized, detail));
     }
     let expires_ms = in_ms(BROWSER_GOOD_FOR);
     let owner = Identity::local(shared.settings().local).expiring(Some(expires_ms));

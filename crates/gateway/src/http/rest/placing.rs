@@ -1,10 +1,11 @@
 //! On which node of a fleet a new session begins: here, unless the request says what its node must have, or this one takes none.
 
 use super::super::forwarding;
-use super::super::problem::{Kind, Problem};
+use super::super::problem::Problem;
 use super::super::settings::Shared;
 use crate::fleet::{FORWARDED_BY, exists_for, of_node};
 use crate::identity::Identity;
+use acpd_api::ProblemKind;
 use acpd_fleet::{NodeName, NodeRecord, Wanted};
 use acpd_host::{Creator, HostError, OfNode};
 use axum::response::Response;
@@ -110,5 +111,5 @@ pub(super) async fn elsewhere(
 
 fn none(why: &dyn std::fmt::Display) -> Problem {
     let detail = format!("no node of the fleet takes this session: {why}");
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, Kind::NoNode, detail)
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, ProblemKind::NoNode, detail)
 }

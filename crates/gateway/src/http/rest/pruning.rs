@@ -1,42 +1,18 @@
 //! Removing old sessions (contract 7.1 to 7.3).
 
-use super::super::problem::{Kind, Problem};
+use super::super::problem::Problem;
 use super::super::settings::Shared;
 use super::body;
 use super::sessions::initiator;
-use crate::identity::{Identity, Scope};
-use acpd_host::{Keep, Prunable};
+use crate::identity::Identity;
+use acpd_api::{ProblemKind, PruneBody, Pruned, Scope};
+use acpd_host::Keep;
 use axum::body::Body;
 use axum::extract::State;
 use axum::{Extension, Json};
 use http::{HeaderMap, StatusCode};
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Which sessions are removed.
-#[derive(Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct PruneBody {
-    /// Those that have not changed for longer, in milliseconds.
-    #[serde(default)]
-    older_than_ms: Option<u64>,
-    /// The oldest ones, while all sessions together take more, in bytes of their stored blocks.
-    #[serde(default)]
-    keep_bytes: Option<u64>,
-    /// Say only which those are.
-    #[serde(default)]
-    dry_run: bool,
-}
-
-/// Sessions that were removed, or would be.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Pruned {
-    /// The one that changed longest ago first.
-    sessions: Vec<Prunable>,
-}
 
 /// `POST /v1/prune`: removes ended sessions that are old, or while all together take too much.
 pub(super) async fn prune(
@@ -53,7 +29,7 @@ pub(super) async fn prune(
     if keep.is_all() {
         let detail = "all sessions are kept: give olderThanMs or keepBytes, or set keep_for or keep_bytes in [storage] \
                       of the configuration";
-        return Err(Problem::new(StatusCode::CONFLICT, Kind::AllKept, detail));
+        return Err(Problem::new(StatusCode::CONFLICT, ProblemKind::AllKept, detail));
     }
     // An admin sees all.
     let sessions = match asked.dry_run {

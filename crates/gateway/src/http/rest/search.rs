@@ -3,10 +3,11 @@
 use super::super::problem::Problem;
 use super::super::settings::Shared;
 use super::{check_scope, numbers, query};
-use crate::identity::{Identity, Scope};
+use crate::identity::Identity;
 use crate::paging::{ListFilter, PageRequest, WRONG_CURSOR};
+use acpd_api::{Scope, SearchPage, TextQuery};
 use acpd_eventlog::{SearchQuery, SearchText};
-use acpd_host::{Findings, SearchHit};
+use acpd_host::Findings;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::{Extension, Json};
@@ -18,20 +19,6 @@ const PAGE: u64 = 20;
 /// Turns of a page at most: each is read from the log.
 const LONGEST_PAGE: u64 = 100;
 
-/// What is searched for.
-#[derive(Debug, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct TextQuery {
-    /// Words, at most 32; turns in which all of them stand are found. Case, diacritics and what stands between them do not
-    /// count; `word*` stands for all words that begin so.
-    text: String,
-    /// The `nextCursor` of the page before.
-    cursor: Option<String>,
-    /// Turns of a page at most, 1 to 100. Default 20.
-    #[cfg_attr(test, schemars(with = "Option<u64>", range(min = 1, max = 100)))]
-    limit: Option<String>,
-}
-
 /// The list that a cursor belongs to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Searched {
@@ -40,20 +27,6 @@ struct Searched {
 
 impl ListFilter for Searched {
     type Position = (i64, i64);
-}
-
-/// A page of turns, the latest first.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub(super) struct SearchPage {
-    /// The turns.
-    hits: Vec<SearchHit>,
-    /// Some sessions are not indexed yet, so there may be more later.
-    incomplete: bool,
-    /// Where the next page begins; not there on the last one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<String>,
 }
 
 /// `GET /v1/search`: turns of sessions that exist for the caller, by the words of prompts, answers and titles of tool calls.
@@ -76,6 +49,7 @@ pub(super) async fn search(
         limit: request.needed(),
     };
     let Findings { hits, incomplete } = shared.host.search(asked).await?;
-    let page = request.page(hits, |hit| hit.place);
-    Ok(Json(SearchPage { hits: page.entries, incomplete, next_cursor: page.next_cursor }))
+    let page = request.page(hits, |found| found.place);
+    let hits = page.entries.into_iter().map(|found| found.hit).collect();
+    Ok(Json(SearchPage { hits, incomplete, next_cursor: page.next_cursor }))
 }

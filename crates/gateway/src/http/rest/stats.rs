@@ -1,90 +1,15 @@
 //! The last hour of the daemon (contract 7.3).
 
 use super::super::metrics::{Levels, STEP_MS, Step};
-use super::super::problem::{Kind, Problem};
+use super::super::problem::Problem;
 use super::super::settings::Shared;
-use crate::identity::{Identity, Scope};
+use crate::identity::Identity;
+use acpd_api::{Counted, ProblemKind, Scope, Standing, Stats, StatsStep};
 use acpd_host::iso8601;
 use axum::extract::State;
 use axum::{Extension, Json};
 use http::StatusCode;
-use serde::Serialize;
 use std::sync::Arc;
-
-/// The last hour of the daemon, in steps.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Stats {
-    /// How long a step is, in milliseconds.
-    step_ms: u64,
-    /// What is there now.
-    now: Standing,
-    /// The steps of the last hour, or since the daemon began; the oldest first.
-    steps: Vec<StatsStep>,
-}
-
-/// What is there at a moment.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-struct Standing {
-    /// Live sessions.
-    sessions: u64,
-    /// Those with a turn that runs.
-    running: u64,
-    /// Those that wait for an answer.
-    waiting: u64,
-    /// Processes of agents, without what these started.
-    agent_processes: u64,
-    /// Streams of events that clients have open.
-    viewers: u64,
-    /// Memory of the daemon that is resident.
-    memory_bytes: u64,
-    /// Files and sockets that the daemon has open.
-    open_files: u64,
-    /// Bytes of events that wait to be written.
-    queue_bytes: u64,
-}
-
-/// A step.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-struct StatsStep {
-    /// When it ended, ISO 8601.
-    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
-    at: String,
-    /// What was there then.
-    #[serde(flatten)]
-    standing: Standing,
-    /// What happened in it.
-    #[serde(flatten)]
-    counted: Counted,
-}
-
-/// What happened in a step.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-struct Counted {
-    /// Turns that began.
-    turns: u64,
-    /// Turns that ended.
-    turns_ended: u64,
-    /// Runs of agents that began.
-    runs: u64,
-    /// Events that were committed.
-    events: u64,
-    /// Their bytes, before they were packed.
-    event_bytes: u64,
-    /// HTTP requests that were answered.
-    requests: u64,
-    /// Commits to the log.
-    commits: u64,
-    /// What they took, all together, in microseconds.
-    commit_us: u64,
-}
 
 impl From<Levels> for Standing {
     fn from(levels: Levels) -> Self {
@@ -128,7 +53,7 @@ pub(super) async fn show(
 ) -> Result<Json<Stats>, Problem> {
     super::check_scope(&identity, Scope::Admin)?;
     let Some(measurements) = &shared.measurements else {
-        return Err(Problem::new(StatusCode::NOT_FOUND, Kind::NotFound, "nothing is measured here"));
+        return Err(Problem::new(StatusCode::NOT_FOUND, ProblemKind::NotFound, "nothing is measured here"));
     };
     let (now, steps) = measurements.stats();
     let steps = steps.into_iter().map(StatsStep::from).collect();

@@ -6,14 +6,14 @@
 
 mod operations;
 
-use super::super::problem::{Kind, ProblemDocument};
 use super::{OPEN_ROUTES, ROUTES, Route};
+use acpd_api::{ProblemDocument, ProblemKind};
 use acpd_record::schema::{ShownEvent, definitions, generator};
 use acpd_record::{SessionMeta, TerminationInfo};
 use axum::routing::MethodFilter;
 use http::Method;
 use operations::{Body, NOT_JSON, Operation, UNKNOWN_PARAMETER};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
@@ -21,18 +21,6 @@ use std::collections::BTreeSet;
 const RENEW: &str = "ACPD_RENEW_OPENAPI";
 
 const EVENTS: &str = include_str!("../../../../../docs/schema/events.json");
-
-impl JsonSchema for Kind {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "ProblemType".into()
-    }
-
-    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
-        let urns: Vec<&str> = Self::ALL.iter().map(|kind| kind.urn()).collect();
-        let words = "What an error is: these and no others.";
-        json_schema!({"description": words, "type": "string", "enum": urns})
-    }
-}
 
 /// The OpenAPI document.
 fn document() -> Value {
@@ -241,7 +229,7 @@ fn closed_lists_are_enums() {
     list("Cause", acpd_record::Cause::NAMES);
     member("TerminationInfo", "cause", "Cause");
     member("ProblemDocument", "type", "ProblemType");
-    let urns: Vec<&str> = Kind::ALL.iter().map(|kind| kind.urn()).collect();
+    let urns: Vec<&str> = ProblemKind::ALL.iter().map(|kind| kind.urn()).collect();
     assert!(urns.contains(&"urn:sandbox-agent:error:session_not_found"), "{urns:?}");
     member("ProblemDocument", "terminationInfo", "TerminationInfo");
     list("ProblemType", &urns);

@@ -5,12 +5,13 @@
 
 use super::super::body::next_piece;
 use super::super::forwarding::Lost;
-use super::super::problem::{Kind, Problem};
+use super::super::problem::Problem;
 use super::super::settings::Shared;
 use super::sessions::{created, initiator};
 use super::{SessionPath, check_scope, find, query, too_many_connections};
 use crate::access::Needs;
-use crate::identity::{ConnectionPermit, Identity, Scope};
+use crate::identity::{ConnectionPermit, Identity};
+use acpd_api::{ExportQuery, ProblemKind, Scope};
 use acpd_host::{Creator, ExportForm, HostError, ImportError, SessionExport, SessionImport};
 use acpd_record::SessionId;
 use axum::Extension;
@@ -22,25 +23,12 @@ use bytes::Bytes;
 use futures_util::{Stream, stream};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use http_body_util::BodyExt;
-use serde::Deserialize;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How long the rest of what is refused is read, so that a client that is still sending reads why.
 const REST: Duration = Duration::from_secs(2);
-
-/// In which form.
-#[derive(Debug, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct ExportQuery {
-    /// `jsonl`, which can be imported, or `markdown`, for people. Default `jsonl`.
-    #[cfg_attr(test, schemars(extend("enum" = ["jsonl", "markdown"])))]
-    format: Option<String>,
-    /// Of `markdown`: also what tool calls changed, and what they and terminals wrote. Default false.
-    #[cfg_attr(test, schemars(with = "Option<bool>"))]
-    details: Option<String>,
-}
 
 /// `GET /v1/sessions/{id}/export`: a session as a file.
 pub(super) async fn export(
@@ -140,7 +128,7 @@ async fn read(
             piece = next_piece(body, &shared.pulse, "the export did not come in time") => piece?,
             () = identity.revoked().cancelled() => {
                 let detail = "the token is not known any more";
-                return Err(Problem::new(StatusCode::UNAUTHORIZED, Kind::Unauthorized, detail));
+                return Err(Problem::new(StatusCode::UNAUTHORIZED, ProblemKind::Unauthorized, detail));
             }
             () = shared.stop.cancelled() => return Err(HostError::ShuttingDown.into()),
         };
@@ -157,7 +145,7 @@ impl From<ImportError> for Problem {
         match error {
             ImportError::Line { .. } => Self::bad_request(detail),
             ImportError::Known { id } => {
-                Self::new(StatusCode::CONFLICT, Kind::SessionExists, detail).about(id.as_str())
+                Self::new(StatusCode::CONFLICT, ProblemKind::SessionExists, detail).about(id.as_str())
             }
             ImportError::Host(error) => Self::of_host(&error),
         }

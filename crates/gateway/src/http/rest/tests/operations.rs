@@ -1,19 +1,11 @@
 //! The table of operations: what each route is for, what it takes and what it answers.
 
-use crate::agent_list::AgentList;
-use crate::http::health::{Health, Ready};
-use crate::http::rest::answering::AnswerBody;
-use crate::http::rest::daemon::{HandingOver, Reloaded};
-use crate::http::rest::events::EventsQuery;
-use crate::http::rest::opening::{Code, OpenBody, Opened};
-use crate::http::rest::prompting::{CancelBody, PromptAccepted, PromptBody};
-use crate::http::rest::pruning::{PruneBody, Pruned};
-use crate::http::rest::search::{SearchPage, TextQuery};
 use crate::http::rest::sessions::{SessionsPage, SessionsQuery};
-use crate::http::rest::stats::Stats;
-use crate::http::rest::tokens::KnownTokens;
-use crate::http::rest::transfer::ExportQuery;
-use crate::http::rest::whoami::Whoami;
+use acpd_api::{
+    AgentList, AnswerBody, CancelBody, Code, EventsQuery, ExportQuery, HandingOver, Health, KnownTokens,
+    OpenBody, Opened, PromptAccepted, PromptBody, PruneBody, Pruned, Ready, Reloaded, SearchPage, Stats,
+    TextQuery, Whoami,
+};
 use acpd_host::SessionInfo;
 use acpd_record::schema::{ShownEvent, of_body, of_query};
 use http::Method;

@@ -4,8 +4,8 @@ use super::{
     Answer, FORBIDDEN, NOT_JSON, Operation, TOO_LARGE, TOO_MANY, UNAUTHORIZED, UNKNOWN, keyed, of, parameter,
     problem, session,
 };
-use crate::http::rest::creating::{CreateBody, SetupBody};
-use acpd_host::{AgentCheck, SessionInfo};
+use acpd_api::{AgentCheck, CreateBody, SetupBody};
+use acpd_host::SessionInfo;
 use acpd_record::schema::of_body;
 use http::Method;
 use serde_json::{Value, json};

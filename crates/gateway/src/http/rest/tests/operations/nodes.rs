@@ -1,7 +1,7 @@
 //! The nodes of a fleet.
 
 use super::{Answer, FORBIDDEN, Operation, TOO_MANY, UNAUTHORIZED, of, problem};
-use crate::http::rest::nodes::{Node, Nodes, RemovedNode};
+use acpd_api::{Node, Nodes, RemovedNode};
 use http::Method;
 use serde_json::{Value, json};
 
