@@ -64,15 +64,15 @@ impl StdioLines {
     }
 
     /// Reads no more, and waits until the last piece was written: for 5 s at most, for 1 s when the client does not read, and
-    /// not at all once `hurry` is cancelled.
-    pub async fn finish(self, hurry: &CancellationToken) {
+    /// not at all once `hurry` has ended.
+    pub async fn finish(self, hurry: impl Future) {
         self.gone.cancel();
         self.finishing.cancel();
         // The senders hold the queue until the last piece was put into it; then the writer runs dry and ends.
         tokio::select! {
             _ended = self.writer => return,
             () = tokio::time::sleep(LONGEST_FLUSH) => tracing::warn!("the client is slow to read its last messages: {LONGEST_FLUSH:?} are over"),
-            () = hurry.cancelled() => {}
+            _hurried = hurry => {}
         }
         // Those who wait for room in the queue end with the writer, or acpd would not.
         self.given_up.cancel();
@@ -106,7 +106,7 @@ async fn serve_until_end(
         ConnectionIo { arrivals, gone: lines.gone.clone(), outbox, last_events: LAST_EVENTS },
     )
     .await;
-    lines.finish(&hurry).await;
+    lines.finish(hurry.cancelled()).await;
     Ok(())
 }
 

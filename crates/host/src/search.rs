@@ -58,12 +58,12 @@ impl SessionStore {
         let incomplete = self.log.unindexed(None, 1).await.map_err(|error| store::unreadable(&error))?;
         let mut hits = Vec::with_capacity(found.len());
         for hit in found {
-            hits.push(self.shown(hit, &text).await);
+            hits.push(self.describe(hit, &text).await);
         }
         Ok(Findings { hits, incomplete: !incomplete.is_empty() || !is_indexed.unwrap_or(false) })
     }
 
-    async fn shown(&self, hit: Hit, text: &SearchText) -> Finding {
+    async fn describe(&self, hit: Hit, text: &SearchText) -> Finding {
         let Hit { session, seq, at_ms, place } = hit;
         let said = match SessionId::parse(&session.id) {
             Some(id) => self.said_in(&id, seq).await,

@@ -97,16 +97,7 @@ async fn front_end(daemon: &Daemon, agent: &str, line_limit: usize) -> Result<()
             }
         }
     };
-    let hurry = CancellationToken::new();
-    let finished = lines.finish(&hurry);
-    tokio::pin!(finished);
-    tokio::select! {
-        () = &mut finished => {}
-        () = signals.next() => {
-            hurry.cancel();
-            finished.await;
-        }
-    }
+    lines.finish(signals.next()).await;
     match end {
         Some(trouble) => Err(Failure::Failed(trouble)),
         None => Ok(()),

@@ -63,7 +63,7 @@ pub(crate) enum DaemonError {
     GivenUp { why: String, within: Duration },
     #[error("{problem}")]
     Refused { problem: Problem },
-    /// What the daemon knows of the session may be behind what its node has.
+    /// The session's node cannot be reached, and the daemon may know less of the session than that.
     #[error("node {node}, which has the session, cannot be reached")]
     NodeLost { node: String },
     #[error("the daemon at {at} answered what acpd cannot read: {detail}")]

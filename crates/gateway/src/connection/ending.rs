@@ -62,13 +62,13 @@ impl Connection {
     /// Beside the end, which a client that does not read must not hold up.
     pub(super) fn send_last(&self, error: WireError) {
         let (outbox, owed) = (self.outbox.clone(), self.requests.owed.clone());
+        if owed.all().is_empty() {
+            return;
+        }
         let (viewers, gone) = (self.watching.active.clone(), self.watching.gone.clone());
         let last_events = self.watching.last_events;
         viewers.close();
         self.host.scope().within(Span::current()).spawn("last answers", async move {
-            if owed.all().is_empty() {
-                return;
-            }
             if tokio::time::timeout(last_events, viewers.wait()).await.is_err() {
                 gone.cancel();
                 viewers.wait().await;
