@@ -103,7 +103,7 @@ fn run_within(
     limits: Limits,
     mut show: impl FnMut(&str) + Send + 'static,
 ) -> Result<()> {
-    let shown = shown(&command);
+    let shown = command_line(&command);
     let (output, input) = std::io::pipe()?;
     if std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
         command.env("CARGO_TERM_COLOR", "always");
@@ -180,6 +180,12 @@ impl Watch {
     }
 }
 
+/// Prints a command, and runs it.
+pub(crate) fn print_and_run(command: Command) -> Result<()> {
+    anstream::println!("{}", command_line(&command));
+    run(command, &mut Counts::default())
+}
+
 /// What a command prints on stdout, trimmed, when it can be started and succeeds.
 pub(crate) fn answer(mut command: Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).output().ok()?;
@@ -195,7 +201,7 @@ pub(crate) fn line(words: &str, dir: &Path) -> Command {
 }
 
 /// A command as a person would type it: with what it changes of the environment, but not what it leaves out.
-pub(crate) fn shown(command: &Command) -> String {
+pub(crate) fn command_line(command: &Command) -> String {
     let dir = command.get_current_dir().map(|dir| format!("cd {dir:?} && "));
     let set = command
         .get_envs()

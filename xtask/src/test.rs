@@ -217,7 +217,7 @@ fn perform(step: Step, root: &Path, counts: &mut Counts) -> Result<()> {
         ensure!(inspector::run(&inspector::Options { check: true }, root)?, "the packed pages are stale");
     }
     for command in step.commands(root) {
-        anstream::println!("{head} {}", run::shown(&command));
+        anstream::println!("{head} {}", run::command_line(&command));
         run::run(command, counts)?;
     }
     match step {
@@ -318,7 +318,7 @@ mod tests {
             std::fs::write(dir.join(file), "").expect("writable");
         }
         let commands = Step::Interop.commands(root.path());
-        let shown: Vec<String> = commands.iter().map(run::shown).collect();
+        let shown: Vec<String> = commands.iter().map(run::command_line).collect();
         assert_eq!(shown.len(), 4);
         assert!(shown[1].ends_with(r#""cargo" "test" "--workspace" "--locked" "--no-fail-fast""#));
         assert!(shown[2].contains("interop/typescript") && shown[2].ends_with(r#""npm" "ci""#));

@@ -1,10 +1,9 @@
 //! Python programs in an environment of their own, below `target/`, from pinned requirements.
 
-use crate::run::{self, Counts};
+use crate::run;
 use anyhow::Result;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// The directory with the programs; the environment is made when it is not there or others were asked for before.
 pub(crate) fn install(place: &Path, requirements: &str) -> Result<PathBuf> {
@@ -17,16 +16,11 @@ pub(crate) fn install(place: &Path, requirements: &str) -> Result<PathBuf> {
     fs::write(place.join("requirements.txt"), requirements)?;
     let mut venv = run::line("python3 -m venv --clear", place);
     venv.arg(&environment);
-    perform(venv)?;
+    run::print_and_run(venv)?;
     let mut pip = run::command(programs.join("python"));
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"]);
     pip.args(["-r", "requirements.txt"]).current_dir(place);
-    perform(pip)?;
+    run::print_and_run(pip)?;
     fs::write(&stamp, requirements)?;
     Ok(programs)
-}
-
-fn perform(command: Command) -> Result<()> {
-    anstream::println!("{}", run::shown(&command));
-    run::run(command, &mut Counts::default())
 }

@@ -57,8 +57,7 @@ pub(super) fn build(target: &'static Target, release: &Release, root: &Path) -> 
     let path = std::env::join_paths(std::iter::once(tools).chain(std::env::split_paths(&path)))?;
     command.env("PATH", path).env("CARGO_INCREMENTAL", "0");
     command.env("CARGO_ENCODED_RUSTFLAGS", keeper::renamed(root)?.join("\x1f"));
-    anstream::println!("{}", run::shown(&command));
-    run::run(command, &mut Counts::default())?;
+    run::print_and_run(command)?;
     let file = directory.join(triple).join("dist/acpd");
     let content = std::fs::read(&file).with_context(|| file.display().to_string())?;
     keeper::names_no_place(&content, root)?;

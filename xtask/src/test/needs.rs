@@ -135,7 +135,7 @@ fn get(missing: &[&Need], root: &Path) -> Result<()> {
     let by_hand = missing.iter().filter(|need| !can(need)).count();
     ensure!(by_hand == 0, "{by_hand} missing that cannot be installed from here; install as said above");
     let install = |command: Command| {
-        anstream::println!("\n[install] {}", run::shown(&command));
+        anstream::println!("\n[install] {}", run::command_line(&command));
         run::run(command, &mut Counts::default()).context("could not install")
     };
     let is_root = rustix::process::geteuid().is_root();

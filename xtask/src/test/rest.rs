@@ -9,7 +9,7 @@ mod sessions;
 
 use crate::openapi;
 use crate::outside;
-use crate::run::{self, Counts};
+use crate::run;
 use crate::venv;
 use acpd_testkit::{Daemon, Exit, Http, Scratch, acpd};
 use anyhow::{Context, Result, bail, ensure};
@@ -17,7 +17,6 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// Seconds of each round.
 const ROUND: u32 = 10;
@@ -89,7 +88,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     // Generators of clients refuse what is not.
     let mut valid = run::command(programs.join("openapi-spec-validator"));
     valid.args(["--schema", "3.1", openapi::FILE]).current_dir(root);
-    perform(valid)?;
+    run::print_and_run(valid)?;
     let mut served = Served::start()?;
     let described = served.get("/openapi.json")?;
     let checked_in = fs::read_to_string(root.join(openapi::FILE)).unwrap_or_default();
@@ -156,14 +155,9 @@ impl Check<'_> {
         command.args(["--seed", &round.to_string()]);
         command.args(filters.split_ascii_whitespace());
         command.arg(format!("{}/openapi.json", self.served.daemon.url())).current_dir(&self.place);
-        perform(command)?;
+        run::print_and_run(command)?;
         accepted(&fs::read_to_string(&report)?).context("schemathesis left a report that cannot be read")
     }
-}
-
-fn perform(command: Command) -> Result<()> {
-    anstream::println!("{}", run::shown(&command));
-    run::run(command, &mut Counts::default())
 }
 
 /// The operations of which a report says that requests were accepted.
