@@ -74,9 +74,11 @@ fn tail_length(text: &str) -> usize {
 }
 
 fn text(bytes: usize) -> String {
-    let letters = ('a'..='z').cycle();
-    let number = "0".repeat(NUMBER_WIDTH);
-    number.chars().chain(std::iter::once(' ')).chain(letters).take(bytes).collect()
+    const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz";
+    let mut text = "0".repeat(NUMBER_WIDTH) + " ";
+    text.push_str(&LETTERS.repeat(bytes / LETTERS.len() + 1));
+    text.truncate(bytes);
+    text
 }
 
 fn put_number(digits: &mut [u8], mut number: u64) {

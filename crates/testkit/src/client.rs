@@ -22,8 +22,9 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-/// How long a test waits for something that must come. Generous: a busy machine is no defect.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a test waits for something that must come. Generous: a busy machine is no defect, and only a test that fails takes so
+/// long.
+pub const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A request that was sent.
 #[derive(Clone, Debug)]

@@ -321,7 +321,7 @@ async fn rows_learn_the_last_change() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(20), soon).await.expect("the row learns it");
+    tokio::time::timeout(std::time::Duration::from_secs(90), soon).await.expect("the row learns it");
     live.append_durable(updated(60)).await.unwrap();
     drop(live);
     log.close().await;

@@ -81,7 +81,7 @@ async fn a_running_session_is_indexed_when_it_is_searched_for() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), soon).await.expect("the index learns of an end");
+    tokio::time::timeout(Duration::from_secs(90), soon).await.expect("the index learns of an end");
 
     let new = NewSession { id: "b".into(), owner: "host".into(), ..NewSession::default() };
     let mut live = log.create(new).await.unwrap();
