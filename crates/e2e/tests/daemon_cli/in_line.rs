@@ -2,9 +2,10 @@
 //! process has them.
 
 use crate::cli::{args, done, run, start, state};
-use acpd_e2e::{Exit, PseudoTerminal, Scratch, Started, acpd, until};
+use acpd_e2e::{Exit, PseudoTerminal, Scratch, Started, Stopwatch, acpd, until};
 use rustix::process::Signal;
 use serde_json::Value;
+use std::time::Duration;
 
 /// A session in which the turn of another client waits for an answer.
 fn busy(scratch: &Scratch) -> String {
@@ -88,9 +89,12 @@ fn what_waits_in_line_is_taken_back() {
     assert!(err.contains("taking the prompt back"), "{err}");
     assert!(err.contains("taken back before its turn began"), "{err}");
     let waiting = in_line(&scratch, &["sessions", "prompt", &id, "mine"]);
+    let since = Stopwatch::start();
     waiting.signal(Signal::INT);
     let (exit, out, _) = waiting.end();
     assert_eq!(exit, Exit::Code(130), "{out}");
+    // No event is to come, and none is waited for: that would take 10 s.
+    assert!(since.passed() < Duration::from_secs(10), "{:?}", since.passed());
     let mut attached = PseudoTerminal::new().start(&scratch, &["attach", &id]);
     attached.wait_for("Ctrl-D leaves");
     let_go_on(&scratch, &id);

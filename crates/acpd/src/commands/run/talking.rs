@@ -153,6 +153,8 @@ impl Conversation {
             }
         };
         self.before = after;
+        // It counts as shown: a prompt that is taken back waits for no event.
+        self.late.shown(after);
         self.tell_session(&cwd).await?;
         if self.set(Offer::of(&answer), signals).await? {
             return Ok(true);
