@@ -42,7 +42,8 @@ pub(crate) struct Carried {
     pub(crate) patience: Duration,
 }
 
-/// Carries lines until the client leaves, or the daemon is given up: then what is open is answered with an error that says so.
+/// Carries lines until the client leaves, or the daemon is given up: what is open then is answered with an error that says so, beside
+/// the end.
 pub(crate) async fn carry(link: Link, carried: Carried) -> Trouble {
     let fresh = || uuid::Uuid::new_v4().simple().to_string();
     let front = Front {
@@ -86,7 +87,12 @@ impl Front {
     async fn run(mut self, mut link: Link) -> Trouble {
         loop {
             let Loss { why, retry } = match self.over(link).await {
-                End::Left => return None,
+                End::Left => {
+                    self.answer_open(
+                        "no answer came before the input ended; the daemon goes on with what it was asked",
+                    );
+                    return None;
+                }
                 End::Lost(loss) => loss,
             };
             self.core.get_mut().lost();
@@ -95,7 +101,8 @@ impl Front {
                 || self.carried.daemon.reconnect().is_zero()
                 || !self.core.get_mut().can_go_on();
             if is_final {
-                return self.give_up(why).await;
+                self.answer_open(&why);
+                return Some(why);
             }
             let (now, keep) = (Instant::now(), self.carried.daemon.reconnect());
             match &mut self.away {
@@ -104,18 +111,37 @@ impl Front {
             }
             match self.find(retry).await {
                 Ok(Some(found)) => link = found,
-                Ok(None) => return None,
-                Err(why) => return self.give_up(why).await,
+                Ok(None) => {
+                    let lost = self.away.as_ref().map_or_else(String::new, |away| away.why.clone());
+                    self.answer_open(&format!("{lost}; the input ended before it was there again"));
+                    return None;
+                }
+                Err(why) => {
+                    self.answer_open(&why);
+                    return Some(why);
+                }
             }
         }
     }
 
-    /// Answers what is open.
-    async fn give_up(mut self, why: String) -> Trouble {
-        let unanswered = self.core.get_mut().given_up(&why);
-        self.to_client.get_mut().extend(unanswered);
-        let _unread = deliver(&self.to_client, &self.carried.pieces).await;
-        Some(why)
+    /// Answers what is open, and what was read and not sent, in a task of its own: a client that does not read must not hold up the
+    /// end.
+    fn answer_open(mut self, why: &str) {
+        let lines = &mut self.carried.lines;
+        lines.close();
+        let late = std::iter::from_fn(|| self.waiting.pop_front().or_else(|| lines.try_recv().ok()));
+        let to_client = self.to_client.get_mut();
+        for arrival in late {
+            to_client.extend(take(&self.core, arrival).to_client);
+        }
+        to_client.extend(self.core.get_mut().given_up(why));
+        if to_client.is_empty() {
+            return;
+        }
+        let scope = self.carried.daemon.scope().clone();
+        scope.spawn("last answers", async move {
+            let _unread = deliver(&self.to_client, &self.carried.pieces).await;
+        });
     }
 
     /// Carries lines over a link until it is lost, or the client leaves.
@@ -291,33 +317,16 @@ impl Shared<'_> {
         }
     }
 
-    /// Sends a line, or answers one that cannot be sent as a daemon would.
+    /// Sends a line, or answers one that cannot be sent.
     async fn feed(self, sink: &mut Sink, arrival: Arrival) -> Result<(), WsError> {
-        let refused = match arrival {
-            Arrival::TooLong { limit } => {
-                (codes::INVALID_REQUEST, format!("the line is longer than {limit} bytes"))
-            }
-            Arrival::Line(line) if line.iter().all(u8::is_ascii_whitespace) => return Ok(()),
-            Arrival::Line(line) if std::str::from_utf8(&line).is_err() => {
-                (codes::PARSE_ERROR, "the line is not UTF-8".to_owned())
-            }
-            Arrival::Line(line) => {
-                let mut out = Out::default();
-                self.core.lock().client_said(line, fresh_key, &mut out);
-                for line in out.to_daemon {
-                    sink.feed(frame(line)).await?;
-                }
-                for line in out.to_client {
-                    // The receiver notices a reader that has gone.
-                    let _unread = self.pieces.send(ended(line)).await;
-                }
-                return Ok(());
-            }
-        };
-        let mut line = BytesMut::new();
-        write_error(&mut line, RawId::NULL, refused.0, &refused.1, None);
-        // The receiver notices a reader that has gone.
-        let _unread = self.pieces.send(line.freeze()).await;
+        let out = take(self.core, arrival);
+        for line in out.to_daemon {
+            sink.feed(frame(line)).await?;
+        }
+        for line in out.to_client {
+            // The receiver notices a reader that has gone.
+            let _unread = self.pieces.send(ended(line)).await;
+        }
         Ok(())
     }
 
@@ -352,6 +361,28 @@ impl Shared<'_> {
             }
         }
     }
+}
+
+/// Takes a line of the client; one that cannot be sent is answered as a daemon would.
+fn take(core: &Mutex<FrontCore>, arrival: Arrival) -> Out {
+    let mut out = Out::default();
+    let (code, message) = match arrival {
+        Arrival::TooLong { limit } => {
+            (codes::INVALID_REQUEST, format!("the line is longer than {limit} bytes"))
+        }
+        Arrival::Line(line) if line.iter().all(u8::is_ascii_whitespace) => return out,
+        Arrival::Line(line) if std::str::from_utf8(&line).is_err() => {
+            (codes::PARSE_ERROR, "the line is not UTF-8".to_owned())
+        }
+        Arrival::Line(line) => {
+            core.lock().client_said(line, fresh_key, &mut out);
+            return out;
+        }
+    };
+    let mut line = BytesMut::new();
+    write_error(&mut line, RawId::NULL, code, &message, None);
+    out.to_client.push(line.freeze());
+    out
 }
 
 /// Sends the client what it is to be sent.

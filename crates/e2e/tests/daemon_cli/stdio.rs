@@ -70,6 +70,45 @@ fn the_last_request_is_answered() {
     daemon.stop();
 }
 
+// FR-3, contract 6: what is still open when the front end leaves is answered that, and goes on in the daemon
+#[test]
+fn what_is_open_at_the_end_is_answered() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let (mut client, session) = front_end(&scratch);
+    let turn = client.prompt(&session, "begun\nstream 100000000 1000");
+    client.until_text("begun");
+    let waiting = client.prompt(&session, "hello");
+    client.close_input();
+    for asked in [turn, waiting] {
+        let error = client.error(&asked);
+        assert!(error["message"].to_string().contains("the daemon goes on"), "{error}");
+    }
+    client.read_to_end();
+    assert_eq!(client.exit_unread(PATIENCE), Some(Exit::Code(0)));
+    assert_eq!(state(&scratch, &session), "running");
+    daemon.stop();
+}
+
+// FR-3, contract 6, contract 7.3: also what was asked while the daemon was away
+#[test]
+fn what_waits_for_the_daemon_at_the_end_is_answered() {
+    let scratch = Scratch::new().keep("0s");
+    let mut daemon = scratch.serve();
+    let (mut client, session) = front_end(&scratch);
+    let turn = client.prompt(&session, "begun\nhang");
+    client.until_text("begun");
+    daemon.kill();
+    daemon.wait();
+    let waiting = client.prompt(&session, "hello");
+    client.close_input();
+    for asked in [turn, waiting] {
+        let error = client.error(&asked);
+        assert!(error["message"].to_string().contains("the input ended"), "{error}");
+    }
+    client.expect_good_end();
+}
+
 // contract 6, contract 7.2: when the daemon goes away and is not to be tried again, open requests are answered, and the exit
 // code is 1
 #[test]
