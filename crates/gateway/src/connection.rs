@@ -166,19 +166,29 @@ impl Connection {
                 () = gone.cancelled(), if !reads => Event::Gone,
             };
             match event {
-                Event::Arrival(Some(Arrival::Line(line))) => {
-                    // What only some readers take is not passed on to an agent, nor recorded.
-                    let line = acpd_wire::without_halves(line);
-                    self.step(input::read(&line, |id| self.watching.asked(id))).await;
+                Event::Arrival(Some(arrival)) => {
+                    let input = self.read(arrival);
+                    self.step(input).await;
                 }
-                Event::Arrival(Some(Arrival::TooLong { limit })) => self.step(Input::too_long(limit)).await,
                 Event::Done(done) => self.done(*done).await,
                 Event::Arrival(None) | Event::Gone => {
+                    self.take_late(&mut arrivals).await;
                     let is_revoked = self.options.identity.revoked().is_cancelled();
                     let host_closes = self.host.is_closing();
                     self.step(Input::Gone { is_revoked, host_closes }).await;
                 }
             }
+        }
+    }
+
+    fn read(&self, arrival: Arrival) -> Input {
+        match arrival {
+            Arrival::Line(line) => {
+                // What only some readers take is not passed on to an agent, nor recorded.
+                let line = acpd_wire::without_halves(line);
+                input::read(&line, |id| self.watching.asked(id))
+            }
+            Arrival::TooLong { limit } => Input::too_long(limit),
         }
     }
 
@@ -204,7 +214,7 @@ impl Connection {
 
     fn decide(&mut self, input: Input, effects: &mut Effects) {
         let request = match &input {
-            Input::Request(call) => Some(call.id.clone()),
+            Input::Request(call) | Input::LateRequest(call) => Some(call.id.clone()),
             _ => None,
         };
         if let Some(request) = &request {

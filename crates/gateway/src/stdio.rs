@@ -22,8 +22,6 @@ const ARRIVALS: usize = 64;
 const WRITE: usize = 256 * 1024;
 /// Time that the client has at the end for each [`PART`]; one that does not take it gets no more.
 const FLUSH: Duration = Duration::from_secs(1);
-/// Longest time that [`StdioLines::finish`] takes. Within it come the last events, [`LAST_EVENTS`], and the answers behind them.
-const LONGEST_FLUSH: Duration = Duration::from_secs(5);
 /// Most bytes that are written at once: what a pipe takes by default.
 const PART: usize = 64 * 1024;
 
@@ -63,15 +61,15 @@ impl StdioLines {
         Ok((arrivals, Self { gone, writer, finishing, given_up }))
     }
 
-    /// Reads no more, and waits until the last piece was written: for 5 s at most, for 1 s when the client does not read, and
-    /// not at all once `hurry` has ended.
+    /// Reads no more, and waits until the last piece was written: as long as the client takes 64 KiB in each second, and not at
+    /// all once `hurry` has ended. What there is to write is bounded: viewers write for [`LAST_EVENTS`] at most, and answers
+    /// come behind them.
     pub async fn finish(self, hurry: impl Future) {
         self.gone.cancel();
         self.finishing.cancel();
         // The senders hold the queue until the last piece was put into it; then the writer runs dry and ends.
         tokio::select! {
             _ended = self.writer => return,
-            () = tokio::time::sleep(LONGEST_FLUSH) => tracing::warn!("the client is slow to read its last messages: {LONGEST_FLUSH:?} are over"),
             _hurried = hurry => {}
         }
         // Those who wait for room in the queue end with the writer, or acpd would not.
@@ -207,5 +205,55 @@ async fn or_received(piece: Option<Bytes>, pieces: &mut mpsc::Receiver<Bytes>) -
     match piece {
         Some(piece) => Some(piece),
         None => pieces.recv().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::unix::pipe;
+
+    /// Ten times what a pipe takes, in lines.
+    fn lines() -> Bytes {
+        b"0123456789abcde\n".repeat(10 * PART / 16).into()
+    }
+
+    /// Takes a part of what is there in each of `pauses`, and then the rest.
+    async fn read_slowly(pipe: &mut pipe::Receiver, pauses: impl IntoIterator<Item = Duration>) -> Vec<u8> {
+        let (mut read, mut part) = (Vec::new(), vec![0; PART]);
+        for pause in pauses {
+            // tidy: allow sleep, the clock is the test's own
+            tokio::time::sleep(pause).await;
+            let taken = pipe.try_read(&mut part).expect("there is something");
+            read.extend_from_slice(&part[..taken]);
+        }
+        while let Ok(taken @ 1..) = pipe.try_read(&mut part) {
+            read.extend_from_slice(&part[..taken]);
+        }
+        read
+    }
+
+    async fn write_at_the_end(pauses: impl IntoIterator<Item = Duration>) -> Vec<u8> {
+        let (sender, mut receiver) = pipe::pipe().expect("a pipe");
+        let (outbox, pieces) = mpsc::channel(8);
+        let finishing = CancellationToken::new();
+        finishing.cancel();
+        let output = BoundedOutput { output: Output::Pipe(sender), finishing };
+        outbox.send(lines()).await.expect("there is room");
+        outbox.send(lines()).await.expect("there is room");
+        drop(outbox);
+        let (read, ()) =
+            tokio::join!(read_slowly(&mut receiver, pauses), write(output, pieces, CancellationToken::new()));
+        read
+    }
+
+    // FR-3, SC-5: at the end a client has time for as long as it reads, however slowly, and none when it does not
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_client_is_written_all_and_one_that_stalls_is_not() {
+        let all = lines().len() * 2;
+        let slow = write_at_the_end(std::iter::repeat_n(FLUSH * 4 / 5, 20)).await;
+        assert_eq!(slow.len(), all);
+        let stalled = write_at_the_end([FLUSH * 3, FLUSH]).await;
+        assert!(stalled.len() < all, "{}", stalled.len());
     }
 }

@@ -14,9 +14,17 @@ fn everything_open_is_answered_at_the_end_of_input() {
     );
     let mut client = scratch.stdio("silent");
     let asked = client.request("initialize", &json!({"protocolVersion": 1}));
+    // They are behind the answer to that.
+    let behind = ["session/new", "session/list", "_any/request"]
+        .map(|method| client.request(method, &json!({"cwd": scratch.work(), "mcpServers": []})));
+    client.write_line("{");
     client.close_input();
     client.error(&asked);
+    for behind in &behind {
+        assert!(client.error(behind)["message"].to_string().contains("shutting down"));
+    }
     client.expect_good_end();
+    assert_eq!(client.received().iter().filter(|m| m.is_answer()).count(), 5);
 
     let mut client = scratch.stdio("stuck");
     client.initialize();

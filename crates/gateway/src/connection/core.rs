@@ -85,6 +85,9 @@ impl ConnectionCore {
             | Input::Malformed { .. }
                 if self.is_over() => {}
             Input::Request(call) => self.request(call, effects),
+            Input::LateRequest(call) => {
+                let _is_open = self.open(&call, effects);
+            }
             Input::Notification(message) => self.notification(message, effects),
             Input::Withdrawal(request) => self.withdraw(request, effects),
             Input::Answer { id, asked, result } => answer(id, asked, result, effects),
@@ -109,12 +112,21 @@ impl ConnectionCore {
         }
     }
 
-    fn request(&mut self, call: Box<Call>, effects: &mut Effects) {
+    /// A request is open from now on; one whose id is that of an open one is refused, and is not.
+    fn open(&mut self, call: &Call, effects: &mut Effects) -> bool {
         let session = call.params.known_session().cloned();
-        if self.open.open(call.id.clone(), OpenRequest { session, joins: false }).is_err() {
+        let is_open = self.open.open(call.id.clone(), OpenRequest { session, joins: false }).is_ok();
+        if !is_open {
             let message = format!("a request with the id {} is open already", call.id.as_id());
             let error = WireError::Own { code: codes::INVALID_REQUEST, message, data: None };
-            return effects.push(Effect::Send(error.to_line(&call.id)));
+            effects.push(Effect::Send(error.to_line(&call.id)));
+        }
+        is_open
+    }
+
+    fn request(&mut self, call: Box<Call>, effects: &mut Effects) {
+        if !self.open(&call, effects) {
+            return;
         }
         // Without the scope, nothing is looked up.
         match decide(&self.identity, call.method.needs, Named::Nothing) {

@@ -1,11 +1,12 @@
 //! The end of a connection: what is still answered, and for how long.
 
 use super::tasks::Done;
-use super::{Connection, Input};
+use super::{Arrival, Connection, Input};
 use crate::wire_error::WireError;
 use acpd_host::Pending;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::mpsc;
 use tracing::Span;
 
 /// How long requests of a client that is gone may still wait for their own answers.
@@ -14,6 +15,19 @@ const LAST_ANSWERS: Duration = Duration::from_secs(1);
 pub const LAST_EVENTS: Duration = Duration::from_secs(4);
 
 impl Connection {
+    /// Takes what the transport has read of a client that is gone while it was not its turn: requests begin nothing any more, and are
+    /// open until the end answers them (FR-3).
+    pub(super) async fn take_late(&mut self, arrivals: &mut mpsc::Receiver<Arrival>) {
+        arrivals.close();
+        while let Some(arrival) = arrivals.recv().await {
+            let input = match self.read(arrival) {
+                Input::Request(call) => Input::LateRequest(call),
+                input => input,
+            };
+            self.step(input).await;
+        }
+    }
+
     /// Ends the host; what is answered meanwhile is passed on.
     pub(super) fn shut_down(&mut self) -> Pending<'_, ()> {
         Box::pin(async {

@@ -17,6 +17,8 @@ use std::sync::Arc;
 pub(super) enum Input {
     /// The client asks for something.
     Request(Box<Call>),
+    /// The client asked for something before it was gone, and it was not read in time.
+    LateRequest(Box<Call>),
     /// The client tells a session something.
     Notification(Message),
     /// The client withdraws a request of its own.

@@ -48,6 +48,20 @@ fn a_request() {
     );
 }
 
+// FR-3: what was read too late begins nothing, and is answered by the end; an id that is open names one request
+#[test]
+fn a_late_request() {
+    let late = |id| match request(id, "session/new", "") {
+        Input::Request(call) => Input::LateRequest(call),
+        other => other,
+    };
+    check_all(|| late(1), "");
+    let mut client = Client::initializing();
+    assert_eq!(client.take(late(1)), "");
+    assert_eq!(client.take(late(1)), "send -32600");
+    assert!(client.0.open.find(&id("1")).is_some());
+}
+
 // IN-3: what is not served is refused at any time
 #[test]
 fn a_request_that_is_not_served() {
