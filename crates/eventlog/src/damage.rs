@@ -1,16 +1,17 @@
-//! Whether the index was found damaged, which is said once, by whoever meets it, a reader or the writer.
+//! Whether a database of a log was found damaged, which is said once, by whoever meets it, a reader or the writer.
 
 use std::sync::{Arc, OnceLock};
 
 use crate::fault::SqliteFault;
+use crate::part::LogPart;
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Damage(OnceLock<Arc<SqliteFault>>);
 
 impl Damage {
-    /// Looks at an error.
+    /// Looks at an error of the index.
     pub(crate) fn seen(&self, error: rusqlite::Error) -> Arc<SqliteFault> {
-        let fault = Arc::new(SqliteFault::from(error));
+        let fault = Arc::new(SqliteFault::new(error, LogPart::Index));
         self.see(&fault);
         fault
     }
@@ -18,7 +19,7 @@ impl Damage {
     /// The same, of one that was told already.
     pub(crate) fn see(&self, fault: &Arc<SqliteFault>) {
         if fault.is_damage() && self.0.set(Arc::clone(fault)).is_ok() {
-            tracing::error!(error = %fault, "the index of sessions is damaged");
+            tracing::error!(error = %fault, "{}", fault.of_damage());
         }
     }
 }

@@ -11,6 +11,7 @@ use rusqlite::{ErrorCode, ffi};
 
 use crate::disk;
 use crate::fault::SqliteFault;
+use crate::part::LogPart;
 use crate::session_files::SessionFileError;
 
 /// Why something could not be written.
@@ -25,21 +26,21 @@ pub enum WriteError {
         source: Arc<SqliteFault>,
     },
     /// Another process kept a database locked for longer than is waited for.
-    #[error("the event log stayed locked by another process")]
+    #[error("{} stayed locked by another process", source.part())]
     Busy {
         /// What SQLite said.
         #[source]
         source: Arc<SqliteFault>,
     },
-    /// The file is not what it was: part of it can neither be read nor written.
-    #[error("the event log is damaged, restore it from a backup")]
+    /// A file is not what it was: part of it can neither be read nor written.
+    #[error("{}", source.of_damage())]
     Damaged {
         /// What SQLite said.
         #[source]
         source: Arc<SqliteFault>,
     },
     /// The file could not be written.
-    #[error("the event log could not be written")]
+    #[error("{} could not be written", source.part())]
     Io {
         /// What SQLite said.
         #[source]
@@ -127,7 +128,7 @@ impl WriteError {
     }
 
     pub(crate) fn from_sqlite(error: rusqlite::Error, database: &Path) -> Self {
-        let source = Arc::new(SqliteFault::from(error));
+        let source = Arc::new(SqliteFault::new(error, LogPart::of_file(database)));
         match source.code() {
             _ if source.is_damage() => Self::Damaged { source },
             Some(ErrorCode::DiskFull) => Self::DiskFull { source },

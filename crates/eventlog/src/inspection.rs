@@ -1,15 +1,17 @@
 //! Looks at a log for those who do not open it: what it has, what of it is damaged, which form it has. Nothing is repaired here, and
 //! nothing is written.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, ffi};
+use rusqlite::{Connection, OpenFlags, ffi};
 
 use crate::format_marker::FILES_FORMAT;
-use crate::migration;
-use crate::notes;
+use crate::log_files::beside;
+use crate::notes::NOTES;
 use crate::old_tables::DATABASE;
-use crate::schema::{self, Format, OpenError, Tables};
+use crate::schema::{self, Format, OpenError, SetUpError, Tables};
 use crate::session_files::{Examination, SessionFileError};
 use crate::state_form::{Contents, LogForm};
 
@@ -40,7 +42,7 @@ pub fn examine(dir: &Path) -> Result<Option<Examined>, OpenError> {
         None => Ok(None),
         Some(LogForm::Database) => {
             let path = dir.join(DATABASE.file);
-            migration::format_of(&path)?;
+            look_at(&path, &DATABASE, schema::version)?;
             Err(OpenError::Unmigrated { path })
         }
         Some(LogForm::Files) => examine_files(dir).map(Some),
@@ -53,10 +55,10 @@ fn examine_files(dir: &Path) -> Result<Examined, OpenError> {
         found.map_err(|source| OpenError::Directory { path: dir.to_owned(), source })?;
     let look = |tables: &Tables| {
         let path = dir.join(tables.file);
-        let look = || schema::look_at(&path, tables, |connection| check(connection, tables.touched));
+        let look = || look_at(&path, tables, |connection| check(connection, tables));
         path.exists().then(look)?.err()
     };
-    let (index, notes) = (look(&schema::INDEX), look(&notes::NOTES));
+    let (index, notes) = (look(&schema::INDEX), look(&NOTES));
     Ok(Examined { sessions, bytes, damaged, index, notes })
 }
 
@@ -64,12 +66,18 @@ fn examine_files(dir: &Path) -> Result<Examined, OpenError> {
 /// a daemon that was killed has left put in order.
 ///
 /// # Errors
-/// When it could not be opened for its form or its header.
+/// When it could not be opened for its form, its header or the notes for hooks.
 pub fn format_of(dir: &Path) -> Result<Option<Format>, OpenError> {
     let found = match Contents::find(dir)?.form() {
         None => return Ok(None),
-        Some(LogForm::Files) => FILES_FORMAT,
-        Some(LogForm::Database) => migration::format_of(&dir.join(DATABASE.file))?,
+        Some(LogForm::Files) => {
+            let notes = dir.join(NOTES.file);
+            if notes.exists() {
+                look_at(&notes, &NOTES, |notes| schema::touch(notes, &NOTES))?;
+            }
+            FILES_FORMAT
+        }
+        Some(LogForm::Database) => look_at(&dir.join(DATABASE.file), &DATABASE, schema::version)?,
     };
     Ok(Some(Format { found, supported: FILES_FORMAT }))
 }
@@ -82,12 +90,42 @@ pub fn has_log(dir: &Path) -> Result<bool, OpenError> {
     Ok(Contents::find(dir)?.form().is_some())
 }
 
-fn check(connection: &Connection, tables: &[&str]) -> rusqlite::Result<()> {
-    // One that is being made has no tables yet.
-    if schema::version(connection)? == 0 {
-        return Ok(());
+/// Has something look at a database, of which nothing is written, nor is a new file made beside it. One that nobody has open, and of which
+/// nothing is in a write-ahead file, is read as one that nothing changes, for which SQLite needs neither locks nor shared memory.
+fn look_at<T>(
+    path: &Path,
+    tables: &Tables,
+    look: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+) -> Result<T, OpenError> {
+    let looked = || -> Result<T, SetUpError> {
+        let is_logged = std::fs::metadata(beside(path, "-wal")).is_ok_and(|found| found.len() > 0);
+        let connection = if is_logged || beside(path, "-shm").exists() {
+            schema::open_reader(path)?
+        } else {
+            let reads = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+            Connection::open_with_flags(unchanging(path), reads | OpenFlags::SQLITE_OPEN_NO_MUTEX)?
+        };
+        schema::check_identity(&connection, path, tables)?;
+        Ok(look(&connection)?)
+    };
+    looked().map_err(|error| error.at(path))
+}
+
+/// As a URI by which SQLite opens a file that nothing changes.
+fn unchanging(path: &Path) -> PathBuf {
+    let mut uri = b"file:".to_vec();
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'%' | b'?' | b'#' => uri.extend(format!("%{byte:02x}").into_bytes()),
+            plain => uri.push(*plain),
+        }
     }
-    for table in tables {
+    uri.extend(b"?immutable=1");
+    OsString::from_vec(uri).into()
+}
+
+fn check(connection: &Connection, tables: &Tables) -> rusqlite::Result<()> {
+    for table in tables.present(connection)? {
         let found: String =
             connection.query_row(&format!("PRAGMA quick_check({table})"), [], |row| row.get(0))?;
         if found != "ok" {
@@ -192,5 +230,6 @@ mod tests {
         assert!(found().index.is_none());
         damage("hooks.db");
         assert!(matches!(found().notes, Some(OpenError::Damaged { .. })));
+        assert!(matches!(format_of(dir.path()), Err(OpenError::Damaged { .. })), "as it does not open");
     }
 }

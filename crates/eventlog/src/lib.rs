@@ -72,6 +72,7 @@ mod old_tables;
 mod options;
 mod outbox;
 mod pack;
+mod part;
 mod partial;
 #[cfg(test)]
 mod power_loss;
@@ -112,6 +113,7 @@ pub use log::{EventLog, NewSession};
 pub use metrics::{describe_metrics, names as metric_names};
 pub use options::{Durability, Options};
 pub use outbox::{Note, Subscriber};
+pub use part::LogPart;
 pub use partial::Partial;
 pub use presence::Presence;
 pub use query::{ListQuery, QueryError, RowFilter, RowText, SessionRow};

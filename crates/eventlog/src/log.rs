@@ -167,6 +167,7 @@ impl EventLog {
             files: Arc::clone(&files),
             _open_hooks: OpenLog::register(&hooks.0),
             hooks,
+            hooks_damage: Damage::default(),
             noted_hosts: BTreeSet::new(),
         };
         let parts = (Arc::clone(&files), Arc::clone(&live), Arc::clone(&queue));

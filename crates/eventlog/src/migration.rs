@@ -14,7 +14,6 @@ mod placing;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use database::format_of;
 pub(crate) use placing::finish;
 pub use placing::{DIRECTORIES, OLD_DATABASES};
 

@@ -18,6 +18,7 @@ use crate::log_files::beside;
 use crate::notes::NOTES;
 use crate::old_tables::DATABASE;
 use crate::options::Durability;
+use crate::part::LogPart;
 use crate::regular_file::open_regular;
 
 /// Pages of a database beside session files that a connection keeps in memory, in KiB. What lists and appends touch is less.
@@ -44,6 +45,13 @@ pub(crate) struct Tables {
     pub(crate) steps: &'static [&'static str],
     /// Those that show gross damage when the file is opened.
     pub(crate) touched: &'static [&'static str],
+}
+
+impl Tables {
+    /// Returns those of `touched` that a database has: none while it is being made.
+    pub(crate) fn present(&self, connection: &Connection) -> rusqlite::Result<&'static [&'static str]> {
+        Ok(if version(connection)? == 0 { &[] } else { self.touched })
+    }
 }
 
 /// The names of databases in a state directory: of earlier versions, of the index of session files, and of what hooks are still to be
@@ -131,7 +139,8 @@ pub enum OpenError {
     },
     /// The file is no database, or its content is broken.
     #[error(
-        "{path} is damaged ({detail}): restore it from a backup, or move it away to start with an empty log"
+        "{path} is damaged ({detail}){extent}: {remedy}",
+        extent = LogPart::of_file(path).extent_of_damage(), remedy = LogPart::of_file(path).remedy()
     )]
     Damaged {
         /// The file.
@@ -190,7 +199,12 @@ pub enum OpenError {
 pub(crate) fn open_index(dir: &Path, durability: Durability) -> Result<(PathBuf, Connection), OpenError> {
     match open_database(dir, &INDEX, durability) {
         Err(error) if is_index_useless(&error) => {
-            tracing::warn!(%error, "the index of sessions cannot be used; it is made anew");
+            // What a person would do about the damage is done here.
+            let error = match error {
+                OpenError::Damaged { detail, .. } => detail,
+                other => other.to_string(),
+            };
+            tracing::warn!(error, "the index of sessions cannot be used; it is made anew");
             set_index_aside(dir).map_err(|source| OpenError::Directory { path: dir.to_owned(), source })?;
             open_database(dir, &INDEX, durability)
         }
@@ -259,20 +273,6 @@ pub(crate) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     leave_as_it_is_at_close(&connection)?;
     connection.pragma_update(None, "query_only", true)?;
     Ok(connection)
-}
-
-/// Has something look at a file with such tables that is there, without a change to it.
-pub(crate) fn look_at(
-    path: &Path,
-    tables: &Tables,
-    look: impl FnOnce(&Connection) -> rusqlite::Result<()>,
-) -> Result<(), OpenError> {
-    let looked = || -> Result<(), SetUpError> {
-        let connection = open_reader(path)?;
-        check_identity(&connection, path, tables)?;
-        look(&connection).map_err(SetUpError::from)
-    };
-    looked().map_err(|error| error.at(path))
 }
 
 /// The last connection that is closed moves what is in the write-ahead file to the database; not this one.
@@ -383,8 +383,8 @@ pub(crate) fn migrate(connection: &mut Connection, tables: &Tables) -> rusqlite:
 }
 
 /// Reads a little of each table, so that gross damage shows now and not in the middle of a session.
-fn touch(connection: &Connection, tables: &Tables) -> rusqlite::Result<()> {
-    for table in tables.touched {
+pub(crate) fn touch(connection: &Connection, tables: &Tables) -> rusqlite::Result<()> {
+    for table in tables.present(connection)? {
         connection.query_row(&format!("SELECT max(rowid) FROM {table}"), [], |_| Ok(()))?;
     }
     Ok(())

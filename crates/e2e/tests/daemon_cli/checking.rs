@@ -1,6 +1,6 @@
 //! `acpd serve --check` (contract 7.1).
 
-use crate::cli::{fails, front_end, json, leave, run};
+use crate::cli::{fails, front_end, ids, json, leave, run};
 use acpd_e2e::{Exit, Scratch, Volume, log_database, make_database_log};
 use std::collections::BTreeMap;
 use std::fs::Permissions;
@@ -128,6 +128,29 @@ fn what_cannot_start_is_told_with_what_to_do() {
     std::fs::write(&config, &text).expect("writable");
     let (exit, _, err) = run(&scratch, &["serve", "--json"]);
     assert!(exit == Exit::Code(2) && err.contains("--check"), "{err}");
+}
+
+// contract 7.1: a damaged list for hooks keeps a daemon from starting, which says that no session is in it and what to do; that done,
+// they are there
+#[test]
+fn a_damaged_list_for_hooks_is_told_as_that() {
+    let scratch = Scratch::new();
+    scratch.config_file();
+    let mut daemon = scratch.serve();
+    let (client, session) = front_end(&scratch);
+    leave(client);
+    daemon.stop();
+    let hooks = scratch.state().join("hooks.db");
+    std::fs::write(&hooks, "damaged".repeat(1000)).expect("it is ours");
+    let told = ["hooks.db is damaged (file is not a database)", "no session is in it", "move it away"];
+    agrees(&scratch, &told);
+    for command in [&["serve", "--listen", "127.0.0.1:0"][..], &["sessions", "list"]] {
+        let err = fails(&scratch, 1, command);
+        assert!(told.iter().all(|words| err.contains(words)) && !err.contains("empty log"), "{err}");
+    }
+    std::fs::rename(&hooks, scratch.path("away")).expect("it is ours");
+    assert_eq!(ids(&scratch, &[]), [session]);
+    scratch.serve().stop();
 }
 
 // contract 7.1: nor does it start on a log that a later acpd has brought to a form of its own

@@ -3,7 +3,9 @@
 use crate::receiver::Receiver;
 use acpd_e2e::{Client, Daemon, Exit, Http, Scratch, acpd, connect, until, until_counted};
 use serde_json::{Value, json};
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 const KEY: &str = "a key of the tests";
 
@@ -235,6 +237,41 @@ fn a_reload_takes_new_hooks() {
     drop(client);
     daemon.stop();
     assert!(receiver.is_silent());
+}
+
+/// Overwrites all of a database but its first page, while a daemon has it open, which reads it anew behind that.
+fn damage(file: &Path) {
+    let other = rusqlite::Connection::open(file).expect("it is a database");
+    let number = |pragma: &str| -> i64 { other.query_row(pragma, [], |row| row.get(0)).expect("a number") };
+    assert_eq!(number("PRAGMA wal_checkpoint(TRUNCATE)"), 0, "nobody is busy with it");
+    let (page, version) = (number("PRAGMA page_size") as u64, number("PRAGMA user_version"));
+    let opened = OpenOptions::new().write(true).open(file).expect("it is there");
+    let rest = opened.metadata().expect("it is open").len() - page;
+    opened.write_all_at(&vec![7; rest as usize], page).expect("it can be written");
+    other.execute_batch(&format!("PRAGMA user_version = {version}")).expect("the first page is whole");
+}
+
+// contract 7.1: a list for hooks that is damaged while a daemon has it open is told once, as what it is, and sessions go on
+#[test]
+fn a_list_that_is_damaged_while_it_is_open_is_told_once() {
+    let (receiver, scratch) = (Receiver::new(), Scratch::new());
+    let scratch = scratch.config(&to(&receiver, &["turn_ended"], ""));
+    scratch.exempt_logs("the list for hooks is damaged");
+    let mut daemon = serve(&scratch);
+    let (mut client, session) = session(&daemon, &scratch);
+    client.turn(&session, "hello");
+    receiver.next().answer("200 OK");
+    none_waits(&daemon);
+    damage(&scratch.state().join("hooks.db"));
+    for _ in 0..3 {
+        assert_eq!(client.turn(&session, "hello"), "end_turn");
+    }
+    drop(client);
+    let told = daemon.stop();
+    let says =
+        |line: &&str| line.contains("ERROR") && line.contains("(hooks.db) is damaged, and sessions go on");
+    let said: Vec<&str> = told.lines().filter(says).collect();
+    assert!(said.len() == 1 && said[0].contains("move it away"), "{told}");
 }
 
 // contract 7.2: https, or http on loopback; what is wrong is told with its place, and nothing is started

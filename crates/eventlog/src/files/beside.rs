@@ -4,6 +4,7 @@
 
 use super::rows::Change;
 use super::{Files, write};
+use crate::damage::Damage;
 use crate::failure::WriteError;
 use crate::log_files::OpenLog;
 use crate::notes::{self, SessionNotes};
@@ -28,6 +29,8 @@ pub(crate) struct Beside {
     pub(crate) hooks: (PathBuf, Connection),
     /// That file is the log's.
     pub(crate) _open_hooks: OpenLog,
+    /// Their damage, which is told once.
+    pub(crate) hooks_damage: Damage,
     /// Syncs segments, where commits survive the loss of power.
     pub(crate) syncing: Option<Thread>,
     /// Hosts whose subscribers are in the notes.
@@ -171,8 +174,14 @@ impl Writer {
         &mut self,
         act: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
     ) -> Result<T, WriteError> {
-        let (path, hooks) = &mut self.beside.hooks;
-        act(hooks).map_err(|error| WriteError::from_sqlite(error, path))
+        let Beside { hooks: (path, hooks), hooks_damage, .. } = &mut self.beside;
+        act(hooks).map_err(|error| {
+            let error = WriteError::from_sqlite(error, path);
+            if let WriteError::Damaged { source } = &error {
+                hooks_damage.see(source);
+            }
+            error
+        })
     }
 
     /// Has the notes say for whom the hosts of this process note, if that changed.
@@ -188,12 +197,11 @@ impl Writer {
     pub(crate) fn note_host(&mut self, host: &str) {
         let subscribers = self.subscribers().all.clone();
         let live: Vec<(String, u64)> = self.live().of_host(host);
-        let beside = &mut self.beside;
-        if beside.noted_hosts.contains(host) {
+        if self.beside.noted_hosts.contains(host) {
             return;
         }
-        match notes::subscribe(&mut beside.hooks.1, host, &subscribers, &live) {
-            Ok(()) => drop(beside.noted_hosts.insert(host.to_owned())),
+        match self.with_notes(|hooks| notes::subscribe(hooks, host, &subscribers, &live)) {
+            Ok(()) => drop(self.beside.noted_hosts.insert(host.to_owned())),
             Err(error) => {
                 tracing::warn!(%error, "what hooks are to be told of does not outlive this process")
             }
@@ -202,13 +210,13 @@ impl Writer {
 
     /// Notes what a host that died has not noted of a session, before another claims that. What cannot be written, the claimer writes.
     pub(crate) fn derive_notes(&mut self, id: &str, host: &str) -> Vec<NamedNote> {
-        let beside = &mut self.beside;
+        let beside = &self.beside;
         if beside.files.host_names().iter().any(|own| own == host) {
             return Vec::new();
         }
         let derived = derive(&beside.files, &beside.hooks.1, id, host);
         let Some(derived) = derived else { return Vec::new() };
-        match notes::write(&mut beside.hooks.1, std::slice::from_ref(&derived)) {
+        match self.with_notes(|hooks| notes::write(hooks, std::slice::from_ref(&derived))) {
             Ok(()) => {
                 self.subscribers().tell();
                 Vec::new()

@@ -3,7 +3,6 @@
 //! Damage costs what cannot be read and nothing else: the table of sessions is read without its indexes, and events block by block.
 
 use crate::block::Block;
-use crate::log_files::beside;
 use crate::old_tables::DATABASE;
 use crate::pack;
 use crate::query::{self, SessionRow};
@@ -11,9 +10,7 @@ use crate::schema::{self, OpenError, SetUpError};
 use crate::store;
 use bytes::Bytes;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
-use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// What comes next of a session.
@@ -57,36 +54,6 @@ fn try_alone(path: &Path) -> Result<Connection, SetUpError> {
 
 fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
-}
-
-/// The form of a database, of which nothing is written, nor is a new file made beside it. Without a write-ahead file it says all, and is
-/// read as one that nothing changes, for which SQLite needs neither locks nor shared memory.
-pub(crate) fn format_of(path: &Path) -> Result<i64, OpenError> {
-    let look = || -> Result<i64, SetUpError> {
-        let connection = match std::fs::metadata(beside(path, "-wal")) {
-            Ok(found) if found.len() > 0 => schema::open_reader(path)?,
-            _ => {
-                let reads = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-                Connection::open_with_flags(unchanging(path), reads | OpenFlags::SQLITE_OPEN_NO_MUTEX)?
-            }
-        };
-        schema::check_identity(&connection, path, &DATABASE)?;
-        Ok(schema::version(&connection)?)
-    };
-    look().map_err(|error| error.at(path))
-}
-
-/// As a URI by which SQLite opens a file that nothing changes.
-fn unchanging(path: &Path) -> PathBuf {
-    let mut uri = b"file:".to_vec();
-    for byte in path.as_os_str().as_bytes() {
-        match byte {
-            b'%' | b'?' | b'#' => uri.extend(format!("%{byte:02x}").into_bytes()),
-            plain => uri.push(*plain),
-        }
-    }
-    uri.extend(b"?immutable=1");
-    OsString::from_vec(uri).into()
 }
 
 /// The numbers of all rows of sessions, the newest first.

@@ -10,7 +10,7 @@ use crate::commands::shown;
 use crate::daemon::Nodes;
 use crate::view::byte_count;
 use acpd_api::AgentCheck;
-use acpd_eventlog::{Examined, OpenError};
+use acpd_eventlog::{Examined, LogPart, OpenError};
 use acpd_host::chain;
 use acpd_supervisor::Containment;
 pub(super) use fleet::fleet;
@@ -161,16 +161,7 @@ pub(super) fn log(examined: Result<Option<Examined>, OpenError>) -> Vec<Check> {
             "restore that directory from a backup; the events before the damage can be read as they are",
         )
     });
-    let beside = [
-        (&found.index, "restart the daemon, which sets it aside and makes another from the sessions"),
-        (&found.notes, "stop the daemon and move it away: what hooks are still to be told is lost"),
-    ];
-    let beside = beside.into_iter().filter_map(|(error, remedy)| match error.as_ref()? {
-        OpenError::Damaged { path: file, detail } => {
-            Some(finding(ABOUT, format!("{} is damaged ({detail}); no session is", path(file)), remedy))
-        }
-        error => Some(unusable(ABOUT, error)),
-    });
+    let beside = [&found.index, &found.notes].into_iter().flatten().map(|error| unusable(ABOUT, error));
     let mut checks: Vec<Check> = damaged.chain(beside).collect();
     if checks.is_empty() {
         let sessions = match found.sessions {
@@ -187,8 +178,9 @@ pub(super) fn log(examined: Result<Option<Examined>, OpenError>) -> Vec<Check> {
 pub(crate) fn unusable(about: &'static str, error: &OpenError) -> Check {
     let remedy = match error {
         OpenError::Damaged { path: file, detail } => {
-            let remedy = "stop the daemon and restore a backup, or move it away to begin with an empty log";
-            return finding(about, format!("{} is damaged ({detail})", path(file)), remedy);
+            let part = LogPart::of_file(file);
+            let says = format!("{} is damaged ({detail}){}", path(file), part.extent_of_damage());
+            return finding(about, says, part.remedy());
         }
         OpenError::Newer { .. } => "run the newer acpd, or another state directory",
         OpenError::Foreign { .. } => "use another state directory",

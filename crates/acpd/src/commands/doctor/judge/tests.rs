@@ -210,9 +210,9 @@ fn a_daemon_is_judged() {
 fn a_log_is_judged() {
     assert_eq!(remedy(&log(Ok(None))), None);
     let path = || PathBuf::from("/s/acpd.db");
-    let damaged = || OpenError::Damaged { path: "/s/index-1.db".into(), detail: "x".to_owned() };
+    let damaged = |name| OpenError::Damaged { path: PathBuf::from("/s").join(name), detail: "x".to_owned() };
     for (error, expected) in [
-        (OpenError::Damaged { path: path(), detail: "x".to_owned() }, "restore a backup"),
+        (OpenError::Damaged { path: path(), detail: "x".to_owned() }, "restore it from a backup"),
         (OpenError::Newer { path: path(), found: 9, supported: 1 }, "the newer acpd"),
         (OpenError::Foreign { path: path(), application_id: 1 }, "another state directory"),
         (OpenError::NoWal { path: path(), mode: "x".to_owned() }, "look at its permissions"),
@@ -238,8 +238,15 @@ fn a_log_is_judged() {
     assert!(
         checks[0].says.contains("/s/sessions/ab/one: segment 2 of the session is damaged behind event 7")
     );
-    let index = Examined { index: Some(damaged()), ..whole(2) };
-    assert!(remedy(&log(Ok(Some(index)))).is_some_and(|told| told.contains("restart the daemon")));
-    let notes = Examined { notes: Some(damaged()), ..whole(2) };
-    assert!(remedy(&log(Ok(Some(notes)))).is_some_and(|told| told.contains("move it away")));
+    let index = Examined { index: Some(damaged("index-1.db")), ..whole(2) };
+    let notes = Examined { notes: Some(damaged("hooks.db")), ..whole(2) };
+    for (found, says, to_do) in [
+        (index, "index of sessions, and no session is in it", "the next start makes it again"),
+        (notes, "hooks are still to be notified of, and no session is in it", "move it away"),
+    ] {
+        let checks = log(Ok(Some(found)));
+        assert!(checks[0].says.contains(says), "{checks:?}");
+        let told = remedy(&checks).expect("a remedy");
+        assert!(told.contains(to_do) && !told.contains("empty log"), "{told}");
+    }
 }
