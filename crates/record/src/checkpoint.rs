@@ -44,6 +44,7 @@ sources![
     "reach.rs",
     "readdress.rs",
     "schema.rs",
+    "shape.rs",
     "snapshot.rs",
     "state.rs",
     "tally.rs",

@@ -7,6 +7,7 @@ use crate::payload::{
     RunStarted, Stalled, StateChanged, TerminalNews, TranscriptFacts, TurnEnded,
 };
 use crate::questions::Topic;
+use crate::shape::{ShapeError, read_shape};
 use crate::termination::TerminationInfo;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -19,18 +20,18 @@ pub struct Unreadable {
     pub kind: EventKind,
     /// What is wrong with it.
     #[source]
-    pub source: serde_json::Error,
+    pub source: ShapeError,
 }
 
 /// What is stored of an event of one kind.
 trait Payload<'a>: Sized {
-    fn read(bytes: &'a [u8]) -> serde_json::Result<Self>;
+    fn read(bytes: &'a [u8]) -> Result<Self, ShapeError>;
     fn write(&self, out: &mut impl io::Write) -> io::Result<()>;
 }
 
 impl<'a, T: Serialize + Deserialize<'a>> Payload<'a> for T {
-    fn read(bytes: &'a [u8]) -> serde_json::Result<Self> {
-        serde_json::from_slice(bytes)
+    fn read(bytes: &'a [u8]) -> Result<Self, ShapeError> {
+        read_shape(bytes)
     }
 
     fn write(&self, out: &mut impl io::Write) -> io::Result<()> {
@@ -40,7 +41,7 @@ impl<'a, T: Serialize + Deserialize<'a>> Payload<'a> for T {
 
 /// Raw messages are not looked into.
 impl<'a> Payload<'a> for RawMessage<'a> {
-    fn read(bytes: &'a [u8]) -> serde_json::Result<Self> {
+    fn read(bytes: &'a [u8]) -> Result<Self, ShapeError> {
         Ok(Self::stored(bytes))
     }
 
@@ -227,5 +228,6 @@ mod tests {
     fn another_shape_is_told_with_its_kind() {
         let error = Event::read(3, b"{}").expect_err("no prompt");
         assert_eq!(error.to_string(), "a prompt event is not readable");
+        assert_eq!(error.source.to_string(), "turn: it is missing");
     }
 }

@@ -6,6 +6,7 @@
 
 use crate::ids::SessionId;
 use crate::kind::EventKind;
+use crate::shape::{ShapeError, read_shape};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -149,9 +150,11 @@ fn optional<'a, T: Deserialize<'a>>(
 }
 
 fn object<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, WrongLine> {
-    let text = std::str::from_utf8(line).map_err(|_| WrongLine::new("line", "UTF-8 is required"))?;
-    serde_json::from_str(text)
-        .map_err(|error| WrongLine::new("line", format!("an object of JSON is required: {error}")))
+    std::str::from_utf8(line).map_err(|_| WrongLine::new("line", "UTF-8 is required"))?;
+    read_shape(line).map_err(|error| match error {
+        ShapeError::NotJson(why) => WrongLine::new("line", format!("an object of JSON is required: {why}")),
+        other => WrongLine::new("line", other.to_string()),
+    })
 }
 
 /// In any other form it would not be exported as it came.

@@ -28,6 +28,7 @@ mod reach;
 mod readdress;
 #[cfg(feature = "schema")]
 pub mod schema;
+mod shape;
 mod snapshot;
 mod state;
 mod tally;
@@ -56,6 +57,7 @@ pub use projection::{Position, Projection, RunningTurn};
 pub use questions::{OpenQuestion, Topic};
 pub use reach::{Containment, Continuity};
 pub use readdress::under_id;
+pub use shape::{ShapeError, read_shape};
 pub use snapshot::{Glance, LifecycleState, META, Snapshot, chosen_title, warning};
 pub use state::AgentState;
 pub use tally::Tally;

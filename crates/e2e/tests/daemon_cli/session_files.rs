@@ -29,6 +29,12 @@ fn sessions_travel_as_a_file() {
     let (exit, out, err) = run(&there, &["sessions", "import", path]);
     assert_eq!((exit, out.as_str()), (Exit::Code(1), ""), "{err}");
     assert_eq!(err.matches("is here already").count(), 2, "{err}");
+    let second =
+        whole.lines().skip(1).position(|line| line.starts_with("{\"type\"")).expect("two sessions") + 2;
+    assert!(
+        err.contains(&format!("session 2 of the file (its line 1 is line {second} of the file): ")),
+        "{err}"
+    );
     let text = done(&there, &["sessions", "export", &all[1], "--format", "markdown"]);
     assert!(text.starts_with("# ") && text.contains("hello"), "{text}");
     daemon.stop();
@@ -53,10 +59,30 @@ fn what_fails_leaves_no_file() {
     assert_eq!(names(), 0);
     let told = fails(&scratch, 2, &["sessions", "export", "x", "--output", "/no/such/place"]);
     assert!(told.contains("--output /no/such/place: "), "{told}");
-    for (content, words) in [("", "line 1"), ("{}\n", "line 1"), ("before", "line 1")] {
-        std::fs::write(&file, content).expect("a file");
+    let head = r#"{"type":"acpd-export","version":1,"sessionId":"s-1","agent":"example","cwd":"/w","createdMs":7,"events":1}"#;
+    let with_one = |event: &str| format!("{head}\n{event}\n");
+    for (content, words) in [
+        (String::new(), "line 1: "),
+        ("{}\n".to_owned(), "line 1: type: "),
+        ("before".to_owned(), "line 1: "),
+        ("7\n".to_owned(), "line 1: an object is required, and it is 7"),
+        (with_one("[]"), "line 2: an object is required, and it is an array"),
+        (with_one("\"x\""), "line 2: an object is required, and it is \"x\""),
+        (
+            with_one(r#"{"seq":1,"atMs":7,"kind":"created","payload":{"agent":"example"}}"#),
+            "line 2: payload: a created event is not readable: cwd: it is missing",
+        ),
+        (
+            with_one(r#"{"seq":1,"atMs":7,"kind":"created","payload":{"agent":7,"cwd":"/w"}}"#),
+            "line 2: payload: a created event is not readable: agent: a string is required, and it is 7",
+        ),
+    ] {
+        std::fs::write(&file, &content).expect("a file");
         let told = fails(&scratch, 1, &["sessions", "import", path]);
         assert!(told.contains(words), "{content:?}: {told}");
+        for name in ["struct", "field `", "invalid type", "column"] {
+            assert!(!told.contains(name), "{content:?}: {told}");
+        }
     }
     assert!(fails(&scratch, 2, &["sessions", "import", "/no/such/file"]).contains("/no/such/file: "));
     assert!(ids(&scratch, &[]).is_empty());

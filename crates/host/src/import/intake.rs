@@ -10,7 +10,7 @@ use crate::termination::{Complete, SessionFacts, of_import};
 use acpd_eventlog::{Batch, Event as StoredEvent};
 use acpd_record::{
     Created, Event, ExportHead, ExportedEvent, Position, Projection, RunNumber, SessionMeta, TerminationInfo,
-    WrongLine,
+    WrongLine, read_shape,
 };
 use bytes::Bytes;
 use serde::Deserialize;
@@ -195,9 +195,11 @@ impl Intake {
         }
         // A member that is there twice is refused: readers differ in which they take.
         let unclear = |error| WrongLine::new("payload", format!("a message is not clear: {error}"));
-        let Message { params } = serde_json::from_str(message.get()).map_err(unclear)?;
+        let Message { params } =
+            read_shape(message.get().as_bytes()).map_err(|error| unclear(error.to_string()))?;
         let Some(params) = params.filter(|params| params.get().starts_with('{')) else { return Ok(()) };
-        let Params { session_id } = serde_json::from_str(params.get()).map_err(unclear)?;
+        let Params { session_id } =
+            read_shape(params.get().as_bytes()).map_err(|error| unclear(format!("params.{error}")))?;
         match session_id.is_none_or(|named| named.get() == self.head.session_id.as_json()) {
             true => Ok(()),
             false => wrong("payload", "a message names another session than line 1 does"),
@@ -274,8 +276,7 @@ fn check_members(event: &Event<'_>, payload: &[u8]) -> Result<(), WrongLine> {
         return Ok(());
     }
     let known: Members<'_> = serde_json::from_slice(&written).unwrap_or_default();
-    let found = serde_json::from_slice::<Members<'_>>(payload)
-        .or_else(|error| wrong("payload", format!("an object is required: {error}")))?;
+    let found = read_shape::<Members<'_>>(payload).or_else(|error| wrong("payload", error.to_string()))?;
     match found.keys().find(|name| !known.contains_key(*name)) {
         Some(name) => wrong("payload", format!("{name:?} is no member that this version writes")),
         None => Ok(()),

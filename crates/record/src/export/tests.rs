@@ -53,12 +53,10 @@ fn a_first_line_that_is_none_is_told_by_its_member() {
         ("\"events\":2", "\"events\":-2", "events: the number of events is required"),
         ("\"events\":2", "\"events\":2,\"x\":1", "line: the members type, "),
         (",\"cwd\"", ", \"cwd\"", "line: the members type, "),
-        (
-            ",\"createdMs\":7",
-            ",\"createdMs\":7,\"createdMs\":8",
-            "line: an object of JSON is required: duplicate field",
-        ),
-        ("{\"type\"", "[\"type\"", "line: an object of JSON is required: "),
+        (",\"createdMs\":7", ",\"createdMs\":7,\"createdMs\":8", "line: createdMs: it is there twice"),
+        ("{\"type\"", "[\"type\"", "line: an object of JSON is required: expected `,` or `]` at byte 8"),
+        (HEAD, "7", "line: an object is required, and it is 7"),
+        (HEAD, "{\"type\"", "line: an object of JSON is required: it ends too early"),
     ] {
         let line = HEAD.replacen(from, to, 1);
         assert_ne!(line, HEAD, "{from}");
@@ -107,7 +105,8 @@ fn an_event_is_read_as_it_is_written() {
 #[test]
 fn a_line_that_is_no_event_is_told_by_its_member() {
     for (line, expected) in [
-        ("", "line: an object of JSON is required: "),
+        ("", "line: an object of JSON is required: it is empty"),
+        ("null", "line: an object is required, and it is null"),
         (r#"{"seq":-1,"atMs":0,"kind":"update","payload":{}}"#, "seq: the number of the event is required"),
         (
             r#"{"seq":1,"atMs":"x","kind":"update","payload":{}}"#,

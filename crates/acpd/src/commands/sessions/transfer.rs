@@ -115,7 +115,12 @@ async fn import_all(taker: &Taker<'_>, file: &Path, as_json: bool) -> Result<(),
             }
             let failure = in_words(failure);
             first.get_or_insert(failure.code());
-            exit::tell(&failure.within(&format!("session {} of the file", intake.count())));
+            let (count, line) = (intake.count(), intake.first_line());
+            // The failure names a line of the session.
+            exit::tell(
+                &failure
+                    .within(&format!("session {count} of the file (its line 1 is line {line} of the file)")),
+            );
         }
     }
     match (intake.trouble().await, first) {

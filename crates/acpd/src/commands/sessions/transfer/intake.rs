@@ -25,8 +25,9 @@ type Pieces = mpsc::Receiver<io::Result<Bytes>>;
 /// A file that is being read.
 pub(super) struct Intake {
     path: PathBuf,
-    sessions: mpsc::Receiver<Pieces>,
+    sessions: mpsc::Receiver<(u64, Pieces)>,
     count: usize,
+    first_line: u64,
     reading: Option<JoinHandle<io::Result<()>>>,
 }
 
@@ -45,14 +46,15 @@ impl Intake {
         };
         let (found, sessions) = mpsc::channel(1);
         let reading = tokio::task::spawn_blocking(move || read(BufReader::new(input), &found));
-        Ok(Self { path: path.to_owned(), sessions, count: 0, reading: Some(reading) })
+        Ok(Self { path: path.to_owned(), sessions, count: 0, first_line: 1, reading: Some(reading) })
     }
 
     /// The pieces of the next session; None behind the last.
     pub(super) async fn next_session(
         &mut self,
     ) -> Option<impl Stream<Item = io::Result<Bytes>> + Send + use<>> {
-        let pieces = self.sessions.recv().await?;
+        let (first_line, pieces) = self.sessions.recv().await?;
+        self.first_line = first_line;
         self.count += 1;
         Some(stream::unfold(pieces, async |mut pieces| pieces.recv().await.map(|piece| (piece, pieces))))
     }
@@ -60,6 +62,11 @@ impl Intake {
     /// How many sessions were found so far.
     pub(super) fn count(&self) -> usize {
         self.count
+    }
+
+    /// The line of the file at which the session begins that was found last, from 1.
+    pub(super) fn first_line(&self) -> u64 {
+        self.first_line
     }
 
     /// Whether there is one session and no more. Waits for nothing: the next would have been found.
@@ -79,14 +86,14 @@ impl Intake {
     }
 }
 
-fn read(mut input: impl BufRead, found: &mpsc::Sender<Pieces>) -> io::Result<()> {
-    let begin = || {
+fn read(mut input: impl BufRead, found: &mpsc::Sender<(u64, Pieces)>) -> io::Result<()> {
+    let begin = |line| {
         let (sender, pieces) = mpsc::channel(WAITING);
-        found.blocking_send(pieces).ok().map(|()| sender)
+        found.blocking_send((line, pieces)).ok().map(|()| sender)
     };
     // Also of an empty file: that is told like any other that is no export.
-    let Some(mut sender) = begin() else { return Ok(()) };
-    let (mut is_first, mut at_start) = (true, true);
+    let Some(mut sender) = begin(1) else { return Ok(()) };
+    let (mut is_first, mut at_start, mut line) = (true, true, 1);
     loop {
         let mut piece = Vec::new();
         let read = (&mut input).take(PIECE).read_until(b'\n', &mut piece);
@@ -100,10 +107,11 @@ fn read(mut input: impl BufRead, found: &mpsc::Sender<Pieces>) -> io::Result<()>
             return Ok(());
         }
         if at_start && !is_first && piece.starts_with(HEAD) {
-            let Some(next) = begin() else { return Ok(()) };
+            let Some(next) = begin(line) else { return Ok(()) };
             sender = next;
         }
         (is_first, at_start) = (false, piece.ends_with(b"\n"));
+        line += u64::from(at_start);
         // One that is refused is not taken any further.
         let _refused = sender.blocking_send(Ok(piece.into()));
     }
@@ -127,10 +135,12 @@ mod tests {
         {
             std::fs::write(&file, content).expect("a file");
             let mut intake = Intake::open(&file).expect("it is there");
-            let mut sessions = Vec::new();
+            let (mut sessions, mut next_line) = (Vec::<String>::new(), 1);
             while let Some(pieces) = intake.next_session().await {
+                assert_eq!(intake.first_line(), next_line);
                 let pieces: Vec<Bytes> = pieces.map(|piece| piece.expect("it is read")).collect().await;
                 sessions.push(String::from_utf8(pieces.concat()).expect("text"));
+                next_line += 2;
             }
             assert!(sessions == expected, "{}", sessions.len());
             assert!(intake.trouble().await.is_none());
