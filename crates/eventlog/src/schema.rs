@@ -154,6 +154,16 @@ pub enum OpenError {
         /// The database.
         path: PathBuf,
     },
+    /// A part of a database is there, and not the database itself.
+    #[error(
+        "{path} is a part of {database}, which is missing: put {database} back, or move {path} away to start with an empty log"
+    )]
+    Orphaned {
+        /// The part.
+        path: PathBuf,
+        /// The database.
+        database: PathBuf,
+    },
     /// The file is a database of another program.
     #[error(
         "{path} belongs to another program (application id {application_id}): use another state directory"

@@ -5,13 +5,14 @@
 //! touched. Not here: how that is migrated (`migration.rs`).
 
 use crate::format_marker::{self, DatabaseFile, FILES_FORMAT, is_missing};
+use crate::log_files::beside;
 use crate::old_tables::DATABASE;
 use crate::schema::OpenError;
 use crate::session_files::layout;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// How often a directory is looked at that others are beginning, too.
 const LOOKS: usize = 8;
@@ -36,13 +37,16 @@ impl Contents {
     /// Looks at a directory, which need not be there.
     ///
     /// # Errors
-    /// When it cannot be looked at, and when a newer acpd has made it.
+    /// When it cannot be looked at, when a newer acpd has made it, and when a part of a database is there without it.
     pub(crate) fn find(dir: &Path) -> Result<Self, OpenError> {
         let has_sessions = match fs::metadata(layout::sessions(dir)) {
             Err(error) if is_missing(&error) => false,
             found => found.map_err(at(dir))?.is_dir(),
         };
-        let database = DatabaseFile::find(dir).map_err(at(dir))?;
+        let database = match DatabaseFile::find(dir).map_err(at(dir))? {
+            DatabaseFile::Missing if !has_sessions => find_missing(dir)?,
+            found => found,
+        };
         match database {
             DatabaseFile::Marker { format: found } if found > FILES_FORMAT => {
                 Err(OpenError::Newer { path: dir.join(DATABASE.file), found, supported: FILES_FORMAT })
@@ -59,6 +63,20 @@ impl Contents {
             // What has died at its first start has left nothing in an empty one.
             (false, DatabaseFile::Missing | DatabaseFile::Empty) => None,
         }
+    }
+}
+
+/// Looks once more for a database that was missing, and fails if a part of it is there. A write-ahead file, or a journal, is of one that
+/// was moved away or not copied along: whoever began another log would have SQLite remove it, with all that was written last.
+fn find_missing(dir: &Path) -> Result<DatabaseFile, OpenError> {
+    let path = dir.join(DATABASE.file);
+    let parts = ["-wal", "-journal"].map(|ending| beside(&path, ending));
+    let has_bytes = |part: &PathBuf| fs::symlink_metadata(part).is_ok_and(|found| found.len() > 0);
+    let part = parts.into_iter().find(has_bytes);
+    // Behind the look at its parts: an older acpd may have made it meanwhile, and them with it.
+    match (part, DatabaseFile::find(dir).map_err(at(dir))?) {
+        (Some(part), DatabaseFile::Missing) => Err(OpenError::Orphaned { path: part, database: path }),
+        (_, database) => Ok(database),
     }
 }
 

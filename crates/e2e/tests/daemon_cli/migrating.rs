@@ -45,6 +45,35 @@ fn old_directory(prompts: &[&str]) -> (Scratch, Vec<(String, String)>) {
     (scratch, before)
 }
 
+// issue 29: the write-ahead file of a database that is missing is told by every command, with what to do, and stays
+#[test]
+fn a_database_that_is_missing_is_told() {
+    let (scratch, before) = old_directory(&["hello"]);
+    let (database, away) = (log_database(&scratch.state()), scratch.path("away.db"));
+    let logged = scratch.state().join("acpd.db-wal");
+    std::fs::rename(&database, &away).expect("it is ours");
+    std::fs::write(&logged, "what was written last").expect("it is ours");
+    for command in [&["migrate"][..], &["sessions", "list"], &["serve", "--listen", "127.0.0.1:0"]] {
+        let told = fails(&scratch, 1, command);
+        for words in [
+            "acpd.db-wal is a part of ",
+            "acpd.db, which is missing: put ",
+            " away to start with an empty log",
+        ] {
+            assert!(told.contains(words), "{command:?}: {told}");
+        }
+    }
+    for command in [&["serve", "--check"][..], &["doctor"]] {
+        let (exit, told, _) = run(&scratch, command);
+        assert!(exit == Exit::Code(1) && told.contains("acpd.db, which is missing"), "{command:?}: {told}");
+    }
+    assert_eq!(read_to_string(&logged).expect("it stays"), "what was written last");
+    assert!(!database.exists());
+    std::fs::rename(&away, &database).expect("it is ours");
+    done(&scratch, &["migrate"]);
+    assert_eq!(read(&scratch), before);
+}
+
 // issue 29: a database is moved to files by a command; sessions are the same before and after, with a daemon and without
 #[test]
 fn a_database_is_migrated_by_command() {

@@ -45,6 +45,32 @@ fn the_marker_is_put_back() {
     }
 }
 
+// issue 29: a part of a database without it is no empty directory; nothing is made or removed until somebody has decided
+#[test]
+fn a_part_of_a_missing_database_is_told() {
+    for ending in ["-wal", "-journal"] {
+        let dir = TempDir::new().unwrap();
+        let database = dir.path().join("acpd.db");
+        let part = beside(&database, ending);
+        fs::write(&part, "").unwrap();
+        assert_eq!(Contents::find(dir.path()).unwrap().form(), None, "nothing is in it");
+        fs::write(&part, "what was written last").unwrap();
+        for refused in [Contents::find(dir.path()).map(drop), settle(dir.path())] {
+            let error = refused.expect_err(ending);
+            assert!(matches!(&error, OpenError::Orphaned { path, .. } if *path == part), "{error:?}");
+            let told = error.to_string();
+            assert!(told.contains("acpd.db, which is missing") && told.contains(ending), "{told}");
+        }
+        assert_eq!(fs::read(&part).unwrap(), b"what was written last");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        fs::write(&database, "somebody's").unwrap();
+        assert_eq!(Contents::find(dir.path()).unwrap().form(), Some(LogForm::Database));
+        fs::remove_file(&database).unwrap();
+        fs::create_dir(layout::sessions(dir.path())).unwrap();
+        settle(dir.path()).expect("session files need no database");
+    }
+}
+
 // issue 29: a database beside session files is left as it is, whoever made it
 #[test]
 fn a_database_beside_session_files_is_left_alone() {

@@ -182,6 +182,14 @@ pub(crate) fn unusable(about: &'static str, error: &OpenError) -> Check {
             let says = format!("{} is damaged ({detail}){}", path(file), part.extent_of_damage());
             return finding(about, says, part.remedy());
         }
+        OpenError::Orphaned { path: part, database } => {
+            let says = format!("{} is a part of {}, which is missing", path(part), path(database));
+            return finding(
+                about,
+                says,
+                "put the database back, or move its part away to start with an empty log",
+            );
+        }
         OpenError::Newer { .. } => "run the newer acpd, or another state directory",
         OpenError::Foreign { .. } => "use another state directory",
         _ => "look at its permissions and the room on its disk",

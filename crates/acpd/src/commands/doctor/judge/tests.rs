@@ -214,6 +214,7 @@ fn a_log_is_judged() {
     for (error, expected) in [
         (OpenError::Damaged { path: path(), detail: "x".to_owned() }, "restore it from a backup"),
         (OpenError::Newer { path: path(), found: 9, supported: 1 }, "the newer acpd"),
+        (OpenError::Orphaned { path: "/s/acpd.db-wal".into(), database: path() }, "put the database back"),
         (OpenError::Foreign { path: path(), application_id: 1 }, "another state directory"),
         (OpenError::NoWal { path: path(), mode: "x".to_owned() }, "look at its permissions"),
     ] {
