@@ -104,7 +104,8 @@ struct RunningTotal {
     is_old: bool,
 }
 
-/// A running total as agents send it.
+/// A running total as agents send it. An amount out of the range of `f64` is none, as in the form that every reader takes
+/// ([`acpd_wire::readable`]): nobody knows what was paid.
 #[derive(Deserialize)]
 struct Cost<'a> {
     amount: f64,

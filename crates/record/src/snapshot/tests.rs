@@ -191,6 +191,20 @@ fn what_is_beside_odd_metadata_is_known() {
     }
 }
 
+// FR-8, contract 7.3: an amount that no number can hold is as good as not told, and what is beside it is known
+// quirk unusual-meta
+#[test]
+fn what_is_beside_an_amount_out_of_range_is_known() {
+    let mut snapshot = Snapshot::default();
+    let usage =
+        r#""sessionUpdate":"usage_update","used":5,"size":9,"cost":{"amount":1e400,"currency":"USD"}"#;
+    let line = format!(r#"{{"method":"session/update","params":{{"update":{{{usage}}}}}}}"#);
+    see(&mut snapshot, line.as_bytes());
+    let usage = &shown(&snapshot)["usage"];
+    assert_eq!((&usage["used"], &usage["size"]), (&5.into(), &9.into()));
+    assert!(!usage["cost"]["amount"].is_number(), "{usage}");
+}
+
 // FR-8, contract 1.5: what is kept of an answer can be read in its event, where it is nested deeper
 #[test]
 fn a_state_of_any_depth_is_read_in_its_event() {
