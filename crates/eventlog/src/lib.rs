@@ -118,7 +118,7 @@ pub use partial::Partial;
 pub use presence::Presence;
 pub use query::{ListQuery, QueryError, RowFilter, RowText, SessionRow};
 pub use renaming::Renamed;
-pub use reserve::make_room_to_start;
+pub use reserve::{free_bytes, make_room_to_start};
 pub use room::QueueRoom;
 pub use schema::{DATABASES, Format, OpenError};
 pub use search::{Hit, Place, SearchQuery, TurnText, Unindexed};

@@ -152,9 +152,10 @@ fn write_from(file: &File, have: u64) -> io::Result<()> {
     file.write_all_at(&bytes, have)
 }
 
-/// What this process may still write to the disk that a file is on, in bytes, as the file system reports it; a quota
-/// or a limit on the size of files is not in it. The file, or its directory, is there.
-pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
+/// Returns the bytes that this process may still write to the disk that a file is on, as the file system reports it, with those kept for
+/// root only for root. A quota or a limit on the size of files is not in it. The file, or its directory, exists. `None` where the file
+/// system reports nothing.
+pub fn free_bytes(path: &Path) -> Option<u64> {
     let found = rustix::fs::statvfs(path).or_else(|error| match path.parent() {
         Some(dir) => rustix::fs::statvfs(dir),
         None => Err(error),

@@ -83,10 +83,7 @@ pub(crate) fn state(dir: &Path) -> State {
         place,
         below: below(dir),
         file_system: on.and_then(|dir| statfs(dir).ok()).map(|found| found.f_type as u32),
-        free_bytes: disk.as_ref().map(|disk| {
-            let blocks = if is_root { disk.f_bfree } else { disk.f_bavail };
-            blocks.saturating_mul(disk.f_frsize)
-        }),
+        free_bytes: on.and_then(acpd_eventlog::free_bytes),
         reserved_bytes: dir.join("acpd.reserve").metadata().map_or(0, |reserve| reserve.len()),
         free_files: disk
             .filter(|disk| disk.f_files > 0)
