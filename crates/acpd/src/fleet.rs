@@ -46,7 +46,10 @@ impl Joined {
         let address = address(&config.fleet, listening).map_err(Failure::Usage)?;
         let state_dir = config.storage.path.clone();
         let id = identity::node_id(&state_dir).map_err(|error| {
-            Failure::Usage(format!("node-id in {} cannot be kept: {error}", state_dir.display()))
+            Failure::Usage(format!(
+                "{} cannot be read or written: {error}",
+                identity::id_file(&state_dir).display()
+            ))
         })?;
         let lease = config.fleet.lease().ok_or_else(|| Failure::Usage("[fleet]: no lease".to_owned()))?;
         let engine = engine::engine(&config.fleet).map_err(Failure::Usage)?;
@@ -98,8 +101,10 @@ impl Joined {
 
     /// Takes no new sessions from now on, or takes them again; also after a restart.
     pub(crate) fn drain(&self, host: &Host, drains: bool) -> Result<(), String> {
-        identity::keep_draining(&self.state_dir, drains)
-            .map_err(|error| format!("that cannot be kept in {}: {error}", self.state_dir.display()))?;
+        identity::keep_draining(&self.state_dir, drains).map_err(|error| {
+            let file = identity::draining_file(&self.state_dir);
+            format!("{} cannot be written: {error}", file.display())
+        })?;
         // A request that comes in between is sent on, or takes the session all the same.
         if !drains {
             host.drain(false);

@@ -17,6 +17,12 @@ pub(crate) enum StateDirError {
         #[source]
         source: io::Error,
     },
+    #[error("others could write in the state directory, and the owner of {} cannot be read", path.display())]
+    UnknownOwner {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
     #[error(
         "the state directory {} belongs to another user (uid {owner}, acpd runs as {user}): give it to this one with \
          `chown -R {user}`, or choose another with --state-dir", path.display()
@@ -95,7 +101,8 @@ fn nothing_is_planted(dir: &Path, user: u32) -> Result<(), StateDirError> {
     let failed = |source| StateDirError::Io { path: dir.to_owned(), source };
     for entry in std::fs::read_dir(dir).map_err(failed)? {
         let entry = entry.map_err(failed)?;
-        let owner = entry.metadata().map_err(failed)?.uid();
+        let unknown = |source| StateDirError::UnknownOwner { path: entry.path(), source };
+        let owner = entry.metadata().map_err(unknown)?.uid();
         if owner != user {
             return Err(StateDirError::Planted { path: entry.path(), owner });
         }

@@ -36,11 +36,15 @@ pub(crate) use running_writes::{LARGE_BYTES, RunningWrite};
 pub(crate) use upkeep::{Upkeep, UpkeepOptions};
 
 use crate::failure::WriteError;
+use crate::named::{Named, system_code};
 use crate::options::Durability;
 use crate::outbox::Subscribers;
 use crate::redo;
 use crate::reserve::Reserve;
-use crate::session_files::{Claims, ClaimsFile, HeadReader, NO_HOST, SessionDirectory, SessionFileError};
+use crate::schema::OpenError;
+use crate::session_files::{
+    Claims, ClaimsFile, HeadReader, NO_HOST, SessionDirectory, SessionFileError, layout,
+};
 use backlog::BacklogWriters;
 use parking_lot::{Mutex, RwLock};
 use readiness::FailingDisk;
@@ -118,15 +122,22 @@ impl Files {
         subscribers: Arc<Subscribers>,
         (upkeep, index_lag): (UpkeepOptions, Duration),
         durability: Durability,
-    ) -> io::Result<Self> {
+    ) -> Result<Self, OpenError> {
+        let at_state = |source| OpenError::Directory { path: state.to_owned(), source };
         // What another log has left, before any session is read.
-        redo::replay_all(state, &redo::boot_id(), |bytes| reserve.lock().give(bytes))?;
+        let replayed = redo::replay_all(state, &redo::boot_id(), |bytes| reserve.lock().give(bytes));
+        replayed.named(&layout::redo(state)).map_err(at_state)?;
         let syncs = durability == Durability::Power;
-        let anybody = SessionDirectory::open(state, NO_HOST)?.syncing(syncs)?;
+        let anybody = SessionDirectory::open(state, NO_HOST).and_then(|directory| directory.syncing(syncs));
+        let anybody = anybody.map_err(at_state)?;
         let limit = match most {
-            Some(most) => Some(SizeLimit { most, used: AtomicI64::new(signed(anybody.bytes()?)) }),
+            Some(most) => {
+                let used = anybody.bytes().map_err(at_state)?;
+                Some(SizeLimit { most, used: AtomicI64::new(signed(used)) })
+            }
             None => None,
         };
+        let no_thread = |source| OpenError::Thread { path: state.to_owned(), source };
         Ok(Self {
             state: state.to_owned(),
             hosts: Mutex::default(),
@@ -134,7 +145,7 @@ impl Files {
             keys: AtomicI64::new(1),
             rows: UnwrittenRows::new(index_lag),
             writes: RunningWrites::new(live_segment::now()),
-            backlogs: BacklogWriters::start()?,
+            backlogs: BacklogWriters::start().map_err(no_thread)?,
             subscribers: RwLock::new(subscribers),
             reserve,
             disk: FailingDisk::default(),
@@ -218,7 +229,7 @@ impl Files {
         let failed = WriteError::from_files(&error);
         self.disk.see(&error, &failed);
         // Of the system: what is said here of the reserve is no news.
-        if error.raw_os_error().is_some() && matches!(failed, WriteError::DiskFull { .. }) {
+        if system_code(&error).is_some() && matches!(failed, WriteError::DiskFull { .. }) {
             self.reserve.lock().see_full();
         }
         failed

@@ -6,6 +6,7 @@
 //! is replaced but an empty file. SQLite never opens it here. Not here: when it is put there (`state_form.rs`).
 
 use crate::log_files::beside;
+use crate::named::Named;
 use crate::old_tables::{DATABASE, DATABASE_FORMAT};
 use crate::regular_file::open_regular;
 use crate::schema::hold_open_lock;
@@ -50,14 +51,14 @@ impl DatabaseFile {
         // One look tells what is there, as others make it meanwhile; only of a link there is a second one, at what it names.
         let found = match fs::symlink_metadata(&path) {
             Err(error) if is_missing(&error) => return Ok(Self::Missing),
-            found => found?,
+            found => found.named(&path)?,
         };
         let found = if found.is_symlink() { look_behind(&path)? } else { found };
         Ok(match found.len() {
             _ if !found.is_file() => Self::Database,
             0 => Self::Empty,
             // Only then is it opened: a descriptor of a database takes SQLite's locks along when it is closed.
-            length if length == BYTES as u64 => Self::of_page(&path)?,
+            length if length == BYTES as u64 => Self::of_page(&path).named(&path)?,
             _ => Self::Database,
         })
     }
@@ -77,19 +78,21 @@ impl DatabaseFile {
 /// When it cannot be written.
 pub(crate) fn put(dir: &Path) -> io::Result<bool> {
     let path = path_in(dir);
-    let _held = hold_open_lock(&beside(&path, "-open"))?;
+    let lock = beside(&path, "-open");
+    let _held = hold_open_lock(&lock).named(&lock)?;
     let put: fn(&Path, &Path) -> io::Result<()> = match DatabaseFile::find(dir)? {
         // A link, as only that does not replace what an acpd without the lock has begun meanwhile.
         DatabaseFile::Missing => |aside, path| fs::hard_link(aside, path),
         DatabaseFile::Empty => |aside, path| fs::rename(aside, path),
         _ => return Ok(false),
     };
-    let aside = write_aside(dir)?;
+    let aside = aside_in(dir);
+    write_aside(dir).named(&aside)?;
     let done = put(&aside, &path);
     clear_aside(dir);
     match done {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        done => done.map(|()| true),
+        done => done.map(|()| true).named(&path),
     }
 }
 
@@ -100,7 +103,7 @@ pub(crate) fn clear_aside(dir: &Path) {
 }
 
 /// Writes the marker aside, under the lock of who makes a database.
-fn write_aside(dir: &Path) -> io::Result<PathBuf> {
+fn write_aside(dir: &Path) -> io::Result<()> {
     let aside = aside_in(dir);
     clear_aside(dir);
     let written = || -> io::Result<()> {
@@ -109,13 +112,7 @@ fn write_aside(dir: &Path) -> io::Result<PathBuf> {
         // A loss of power would leave a file that is no marker.
         file.sync_all()
     };
-    match written() {
-        Ok(()) => Ok(aside),
-        Err(error) => {
-            clear_aside(dir);
-            Err(error)
-        }
-    }
+    written().inspect_err(|_| clear_aside(dir))
 }
 
 /// Writes the marker to a path where nothing is that counts.
@@ -133,7 +130,7 @@ pub(crate) fn write(path: &Path) -> io::Result<()> {
 fn look_behind(link: &Path) -> io::Result<Metadata> {
     fs::metadata(link).map_err(|error| {
         if !is_missing(&error) {
-            return error;
+            return error.named(link);
         }
         io::Error::other(format!(
             "{} is a link to what is not there: bring that back, or remove it",

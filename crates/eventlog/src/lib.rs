@@ -64,6 +64,7 @@ mod log;
 pub mod log_files;
 mod metrics;
 pub mod migration;
+mod named;
 mod notes;
 #[cfg(test)]
 #[path = "../../testkit/src/old_database.rs"]

@@ -155,7 +155,7 @@ impl EventLog {
         let (times, of_files) = ((upkeep.clone(), options.index_lag), Arc::clone(&subscribers));
         let files =
             Files::open(dir, budget.reserve(), options.max_bytes, of_files, times, options.durability);
-        let files = Arc::new(files.map_err(|source| OpenError::Directory { path: dir.to_owned(), source })?);
+        let files = Arc::new(files?);
         let hooks = notes::open(dir, options.durability)?;
         let syncing = files.redo.is_some().then(|| {
             let files = Arc::clone(&files);

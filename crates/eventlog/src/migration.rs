@@ -21,6 +21,7 @@ use crate::disk;
 use crate::fault::SqliteFault;
 use crate::format_marker::DatabaseFile;
 use crate::log_files::beside;
+use crate::named::Named;
 use crate::old_tables::DATABASE;
 use crate::reserve::free_bytes;
 use crate::schema::{self, OpenError};
@@ -139,7 +140,7 @@ pub fn remove_kept(dir: &Path, now: Option<SystemTime>) -> io::Result<Option<u64
     }
     let found = match fs::symlink_metadata(&kept) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        found => found?,
+        found => found.named(&kept)?,
     };
     // It had another name until then.
     let since = SystemTime::UNIX_EPOCH + Duration::from_secs(found.ctime().unsigned_abs());
@@ -147,7 +148,7 @@ pub fn remove_kept(dir: &Path, now: Option<SystemTime>) -> io::Result<Option<u64
     if !now.is_none_or(is_old) {
         return Ok(None);
     }
-    fs::remove_file(&kept)?;
+    fs::remove_file(&kept).named(&kept)?;
     Ok(Some(found.len()))
 }
 

@@ -15,6 +15,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use crate::fault::SqliteFault;
 use crate::lock_wait::wait_for_lock;
 use crate::log_files::beside;
+use crate::named::Named;
 use crate::notes::NOTES;
 use crate::old_tables::DATABASE;
 use crate::options::Durability;
@@ -242,13 +243,15 @@ fn is_index_useless(error: &OpenError) -> bool {
 
 fn set_index_aside(dir: &Path) -> io::Result<()> {
     let path = dir.join(INDEX.file);
-    let _held = hold_open_lock(&beside(&path, "-open"))?;
-    let is_gone = |done: io::Result<()>| match done {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+    let lock = beside(&path, "-open");
+    let _held = hold_open_lock(&lock).named(&lock)?;
+    let is_gone = |path: &Path, done: io::Result<()>| match done {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.named(path)),
         _ => Ok(()),
     };
-    is_gone(fs::rename(&path, beside(&path, ".damaged")))?;
-    ["-wal", "-shm"].into_iter().try_for_each(|ending| is_gone(fs::remove_file(beside(&path, ending))))
+    is_gone(&path, fs::rename(&path, beside(&path, ".damaged")))?;
+    let parts = ["-wal", "-shm"].map(|ending| beside(&path, ending));
+    parts.iter().try_for_each(|part| is_gone(part, fs::remove_file(part)))
 }
 
 /// Makes the directory and a database if needed and brings its tables up to date.

@@ -41,7 +41,7 @@ impl Contents {
     pub(crate) fn find(dir: &Path) -> Result<Self, OpenError> {
         let has_sessions = match fs::metadata(layout::sessions(dir)) {
             Err(error) if is_missing(&error) => false,
-            found => found.map_err(at(dir))?.is_dir(),
+            found => found.map_err(at(&layout::sessions(dir)))?.is_dir(),
         };
         let database = match DatabaseFile::find(dir).map_err(at(dir))? {
             DatabaseFile::Missing if !has_sessions => find_missing(dir)?,

@@ -4,7 +4,7 @@ use acpd_fleet::NodeId;
 use acpd_host::fresh_id;
 use acpd_supervisor::read_regular;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const ID: &str = "node-id";
 /// The longest file of an id that is read, in bytes.
@@ -12,9 +12,19 @@ const ID_BYTES: u64 = 4096;
 /// It is there while the node takes no new sessions.
 const DRAINING: &str = "draining";
 
+/// The file of the id.
+pub(super) fn id_file(state_dir: &Path) -> PathBuf {
+    state_dir.join(ID)
+}
+
+/// The file that says that the node takes no new sessions.
+pub(super) fn draining_file(state_dir: &Path) -> PathBuf {
+    state_dir.join(DRAINING)
+}
+
 /// The id of the node of a state directory; a new one where it has none.
 pub(super) fn node_id(state_dir: &Path) -> io::Result<NodeId> {
-    let file = state_dir.join(ID);
+    let file = id_file(state_dir);
     let read = read_regular(&file, ID_BYTES);
     match read.and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other)) {
         Ok(id) if !id.trim().is_empty() => return Ok(NodeId(id.trim().to_owned())),
@@ -31,12 +41,12 @@ pub(super) fn node_id(state_dir: &Path) -> io::Result<NodeId> {
 
 /// Whether the node takes no new sessions.
 pub(super) fn drains(state_dir: &Path) -> bool {
-    state_dir.join(DRAINING).exists()
+    draining_file(state_dir).exists()
 }
 
 /// Keeps whether it does.
 pub(super) fn keep_draining(state_dir: &Path, drains: bool) -> io::Result<()> {
-    let file = state_dir.join(DRAINING);
+    let file = draining_file(state_dir);
     if drains {
         return std::fs::write(file, "");
     }

@@ -4,6 +4,7 @@ use super::{Files, NO_HOST};
 use crate::batch::Batch;
 use crate::failure::WriteError;
 use crate::log::Shared;
+use crate::named::system_code;
 use crate::reserve::free_bytes;
 use crate::session_files::{Facts, SessionFileError};
 use parking_lot::Mutex;
@@ -44,7 +45,7 @@ impl FailingDisk {
 
 /// Whether an error says that the disk, or what is on it, is out of order.
 fn is_of_device(error: &io::Error) -> bool {
-    let code = error.raw_os_error().map(Errno::from_raw_os_error);
+    let code = system_code(error).map(Errno::from_raw_os_error);
     matches!(code, Some(Errno::IO | Errno::NXIO | Errno::NODEV | Errno::UCLEAN | Errno::STALE))
 }
 

@@ -5,6 +5,7 @@
 
 use super::{MigrationError, database, placing};
 use crate::log_files::beside;
+use crate::named::Named;
 use crate::notes::{self, SessionNotes};
 use crate::options::Durability;
 use crate::query::SessionRow;
@@ -46,16 +47,16 @@ impl Copying {
     pub(super) fn begin(dir: &Path) -> Result<Self, MigrationError> {
         let root = placing::copy_in(dir);
         placing::take_back(dir)?;
-        make_directory(&root)?;
+        make_directory(&root).named(&root)?;
         let index = match open_index(&root) {
             Err(OpenError::Damaged { .. } | OpenError::Foreign { .. } | OpenError::Newer { .. }) => {
-                fs::remove_dir_all(&root)?;
+                fs::remove_dir_all(&root).named(&root)?;
                 open_index(&root)?
             }
             index => index?,
         };
         let sessions = layout::sessions(&root);
-        make_directory(&sessions)?;
+        make_directory(&sessions).named(&sessions)?;
         index.execute_batch("BEGIN IMMEDIATE")?;
         Ok(Self { root, sessions, index, unnoted: 0 })
     }
@@ -101,23 +102,25 @@ impl Copying {
     ) -> Result<Vec<super::LostEvents>, MigrationError> {
         self.forget(row, &session.id)?;
         let path = self.path(&session.id);
-        let (mut copy, mut lost, mut next) = (SealedCopy::begin(&path)?, Vec::new(), 1);
+        let begun = SealedCopy::begin(&path).named(&path)?;
+        let (mut copy, mut lost, mut next) = (begun, Vec::new(), 1);
         while next <= session.last_seq {
             match database::read_events(database, row, next, session.last_seq)? {
                 Events::Block(block) => {
-                    copy.add(&block)?;
+                    copy.add(&block).named(&path)?;
                     next = block.last() + 1;
                     is_at();
                 }
                 Events::Lost(events) => {
-                    copy.add_lost(events)?;
+                    copy.add_lost(events).named(&path)?;
                     let last = next + events - 1;
                     lost.push(super::LostEvents { session: session.id.clone(), first: next, last });
                     next = last + 1;
                 }
             }
         }
-        let (segment, bytes) = copy.finish(session, database::waiting(database, row)?)?;
+        let finished = copy.finish(session, database::waiting(database, row)?);
+        let (segment, bytes) = finished.named(&path)?;
         reach(FailPoint::Copied)?;
         self.put(row, session, (segment, bytes))?;
         if let Some((seq, bytes)) = database::checkpoint(database, row)? {
@@ -209,11 +212,12 @@ impl Copying {
     /// Removes directories of no session: of one that was deleted, or that has another id by now. Fails if one is missing.
     fn remove_strangers(&self, ids: &[String]) -> io::Result<()> {
         let mut known: HashSet<PathBuf> = ids.iter().map(|id| self.path(id)).collect();
-        for spread in fs::read_dir(&self.sessions)? {
-            for entry in fs::read_dir(spread?.path())? {
-                let path = entry?.path();
+        for spread in fs::read_dir(&self.sessions).named(&self.sessions)? {
+            let spread = spread.named(&self.sessions)?.path();
+            for entry in fs::read_dir(&spread).named(&spread)? {
+                let path = entry.named(&spread)?.path();
                 if !known.remove(&path) {
-                    fs::remove_dir_all(&path)?;
+                    fs::remove_dir_all(&path).named(&path)?;
                 }
             }
         }
@@ -230,10 +234,11 @@ impl Copying {
 
 /// Whether session files are in a state directory already.
 pub(super) fn is_occupied(dir: &Path) -> io::Result<bool> {
-    match fs::read_dir(layout::sessions(dir)) {
+    let sessions = layout::sessions(dir);
+    match fs::read_dir(&sessions) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         entries => {
-            let mut names = entries?.map(|entry| entry.map(|entry| entry.file_name()));
+            let mut names = entries.named(&sessions)?.map(|entry| entry.map(|entry| entry.file_name()));
             let is_session = |name: &std::ffi::OsString| !name.as_encoded_bytes().starts_with(b".");
             names.try_fold(false, |any, name| Ok(any || is_session(&name?)))
         }
@@ -270,9 +275,9 @@ fn write_claims(root: &Path, database: &Connection) -> Result<(), MigrationError
     remove_directory(&root.join("claims"))?;
     let owned = database::owned(database)?;
     for of_host in owned.chunk_by(|(one, _), (other, _)| one == other) {
-        let mut claims = ClaimsFile::begin(root, &of_host[0].0)?;
+        let mut claims = ClaimsFile::begin(root, &of_host[0].0).named(&root.join("claims"))?;
         for (_, id) in of_host {
-            claims.add(id)?;
+            claims.add(id).named(&root.join("claims"))?;
         }
     }
     Ok(())
@@ -281,7 +286,7 @@ fn write_claims(root: &Path, database: &Connection) -> Result<(), MigrationError
 /// Removes a directory with all that is in it, if it is there.
 pub(super) fn remove_directory(path: &Path) -> io::Result<()> {
     match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.named(path)),
         _ => Ok(()),
     }
 }
@@ -290,7 +295,7 @@ pub(super) fn remove_directory(path: &Path) -> io::Result<()> {
 /// long.
 fn sync(root: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
-    rustix::fs::syncfs(File::open(root)?)?;
+    rustix::fs::syncfs(File::open(root).named(root)?).map_err(|error| io::Error::from(error).named(root))?;
     #[cfg(not(target_os = "linux"))]
     {
         let _root = root;

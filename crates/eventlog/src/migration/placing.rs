@@ -6,6 +6,7 @@
 
 use super::copying::{is_occupied, remove_directory};
 use crate::log_files::beside;
+use crate::named::Named;
 use crate::old_tables::DATABASE;
 use crate::schema::OpenError;
 use crate::session_files::fail_point::{FailPoint, reach};
@@ -46,20 +47,22 @@ pub(super) fn take_back(dir: &Path) -> io::Result<()> {
         return Ok(());
     }
     // Without its marker it would count. One of the two is there.
-    fs::rename(&whole, copy_in(dir))?;
-    fs::remove_file(copy_in(dir).join(DATABASE.file))
+    fs::rename(&whole, copy_in(dir)).named(&whole)?;
+    let marker = copy_in(dir).join(DATABASE.file);
+    fs::remove_file(&marker).named(&marker)
 }
 
 /// From here on the files are the log. The database stays under another name, which says whether it `is_whole`.
 pub(super) fn commit(dir: &Path, is_whole: bool) -> io::Result<()> {
     let (copy, whole, database) = (copy_in(dir), dir.join(WHOLE), dir.join(DATABASE.file));
-    format_marker::write(&copy.join(DATABASE.file))?;
-    fs::rename(&copy, &whole)?;
+    let marker = copy.join(DATABASE.file);
+    format_marker::write(&marker).named(&marker)?;
+    fs::rename(&copy, &whole).named(&copy)?;
     reach(FailPoint::Settled)?;
     keep(&database, &dir.join(OLD_DATABASES[usize::from(!is_whole)]))?;
     sync(dir)?;
     reach(FailPoint::Kept)?;
-    fs::rename(whole.join(DATABASE.file), &database)?;
+    fs::rename(whole.join(DATABASE.file), &database).named(&database)?;
     sync(dir)?;
     reach(FailPoint::Marked)
 }
@@ -71,11 +74,11 @@ fn keep(database: &Path, kept: &Path) -> io::Result<()> {
     match fs::symlink_metadata(kept) {
         // Of one who died here.
         Ok(found) if same(&found, &fs::symlink_metadata(database)?) => return Ok(()),
-        Ok(_) => fs::remove_file(kept)?,
+        Ok(_) => fs::remove_file(kept).named(kept)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
+        Err(error) => return Err(error.named(kept)),
     }
-    fs::hard_link(database, kept)
+    fs::hard_link(database, kept).named(kept)
 }
 
 /// Has what was copied in its place, if a process has died behind the moment from which on it is the log. Before that is opened.
@@ -87,7 +90,8 @@ pub(crate) fn finish(dir: &Path) -> Result<(), OpenError> {
         return Ok(());
     }
     let finish = || {
-        let _held = schema::hold_open_lock(&beside(&dir.join(DATABASE.file), "-open"))?;
+        let lock = beside(&dir.join(DATABASE.file), "-open");
+        let _held = schema::hold_open_lock(&lock).named(&lock)?;
         finish_held(dir)
     };
     finish().map_err(|source| OpenError::Directory { path: dir.join(WHOLE), source })
@@ -120,23 +124,22 @@ pub(super) fn finish_held(dir: &Path) -> io::Result<()> {
         remove(&beside(&dir.join(DATABASE.file), ending))?;
     }
     sync(dir)?;
-    fs::remove_dir_all(&whole)
+    fs::remove_dir_all(&whole).named(&whole)
 }
 
 fn place(whole: &Path, dir: &Path, name: &str) -> io::Result<()> {
     let place = dir.join(name);
-    let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", place.display()));
-    fs::rename(whole.join(name), &place).map_err(named)?;
+    fs::rename(whole.join(name), &place).named(&place)?;
     reach(FailPoint::Placed)
 }
 
 fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.named(path)),
         _ => Ok(()),
     }
 }
 
 fn sync(dir: &Path) -> io::Result<()> {
-    File::open(dir)?.sync_all()
+    File::open(dir).and_then(|dir| dir.sync_all()).named(dir)
 }

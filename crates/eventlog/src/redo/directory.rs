@@ -6,6 +6,7 @@
 
 use crate::disk_sync::{open_directory, sync_names};
 use crate::flock::Flock;
+use crate::named::Named;
 use crate::session_files::{layout, new_nonce};
 use rustix::fs::FlockOperation;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -76,10 +77,11 @@ impl RedoDirectory {
     pub(super) fn read(&self) -> io::Result<Vec<Vec<u8>>> {
         let mut found = Vec::new();
         for name in NAMES {
-            match fs::read(self.path.join(name)) {
+            let path = self.path.join(name);
+            match fs::read(&path) {
                 Ok(bytes) => found.push(bytes),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.named(&path)),
             }
         }
         Ok(found)

@@ -9,6 +9,7 @@ use super::boot::has_booted_since;
 use super::directory::{RedoDirectory, lock_all};
 use super::{BOOT_BYTES, RedoEntries, RedoEntry, RedoHeader, RedoHeaderError};
 use crate::disk_sync::sync_file;
+use crate::named::Named;
 use crate::segment::{NONCE_BYTES, SegmentHeader, StoredBatch};
 use crate::session_files::layout::{self, Part};
 use crate::session_files::{SessionDir, SessionFileError};
@@ -52,7 +53,9 @@ pub fn replay_all(
         }
         let count = segments.len();
         for ((session, number), entries) in segments {
-            replay(&layout::sessions(state), (session, number), &entries, &mut make_room)?;
+            let sessions = layout::sessions(state);
+            let replayed = replay(&sessions, (session, number), &entries, &mut make_room);
+            replayed.named(&layout::session(&sessions, session))?;
         }
         tracing::info!(redo = ?directory.path(), segments = count, "what was not synced of sessions is");
         // What cannot be removed is replayed once more.

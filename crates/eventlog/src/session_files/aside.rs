@@ -7,6 +7,7 @@ use super::session_dir::{SessionDir, SessionFileError};
 use super::storage::write_all;
 use super::{Facts, layout};
 use crate::batch::Batch;
+use crate::named::Named;
 use crate::segment::SegmentFlags;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -88,12 +89,13 @@ impl SessionDirectory {
     /// When a directory cannot be read.
     pub fn bytes(&self) -> io::Result<u64> {
         let mut bytes = 0;
-        for spread in fs::read_dir(&self.sessions)? {
-            let spread = spread?.path();
-            for session in fs::read_dir(&spread)? {
+        for spread in fs::read_dir(&self.sessions).named(&self.sessions)? {
+            let spread = spread.named(&self.sessions)?.path();
+            for session in fs::read_dir(&spread).named(&spread)? {
+                let session = session.named(&spread)?.path();
                 // One that is removed meanwhile takes nothing.
-                if let Some(directory) = SessionDir::open(&session?.path())? {
-                    bytes += directory.bytes()?;
+                if let Some(directory) = SessionDir::open(&session).named(&session)? {
+                    bytes += directory.bytes().named(&session)?;
                 }
             }
         }

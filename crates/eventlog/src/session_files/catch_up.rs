@@ -5,6 +5,7 @@
 
 use super::heads::Head;
 use super::{LastSegment, SessionDir, layout};
+use crate::named::Named;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
@@ -156,13 +157,13 @@ pub(super) fn directories(path: &Path) -> io::Result<Vec<PathBuf>> {
 fn names_of_directories(path: &Path) -> io::Result<Vec<OsString>> {
     let entries = match fs::read_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
+        entries => entries.named(path)?,
     };
     let mut found = Vec::new();
     for entry in entries {
-        let entry = entry?;
+        let entry = entry.named(path)?;
         let name = entry.file_name();
-        if !name.as_encoded_bytes().starts_with(b".") && entry.file_type()?.is_dir() {
+        if !name.as_encoded_bytes().starts_with(b".") && entry.file_type().named(&entry.path())?.is_dir() {
             found.push(name);
         }
     }

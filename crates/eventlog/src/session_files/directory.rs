@@ -10,6 +10,7 @@ use super::session_dir::SessionDir;
 use super::{Facts, layout};
 use crate::batch::Batch;
 use crate::disk_sync::{open_directory, sync_names};
+use crate::named::Named;
 use crate::segment::SegmentFlags;
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -51,9 +52,9 @@ impl SessionDirectory {
     pub fn open(state: &Path, host: &str) -> io::Result<Self> {
         let sessions = layout::sessions(state);
         for path in [sessions.clone(), sessions.join(NEW)] {
-            make_directory(&path)?;
+            make_directory(&path).named(&path)?;
         }
-        let id = directory_id(&sessions)?;
+        let id = directory_id(&sessions).named(&sessions)?;
         Ok(Self { sessions, id, host: host.to_owned(), aside: AtomicU64::new(0), syncs: false })
     }
 
@@ -75,7 +76,7 @@ impl SessionDirectory {
     pub fn syncing(self, syncs: bool) -> io::Result<Self> {
         let directory = Self { syncs, ..self };
         if let Some(state) = directory.sessions.parent() {
-            directory.confirm_names(state)?;
+            directory.confirm_names(state).named(state)?;
         }
         Ok(directory)
     }
@@ -188,12 +189,13 @@ impl SessionDirectory {
     /// # Errors
     /// When the directories cannot be read.
     pub fn clear(&self, alive: impl Fn(&str) -> bool) -> io::Result<()> {
-        for entry in fs::read_dir(self.sessions.join(NEW))? {
-            let entry = entry?;
+        let new = self.sessions.join(NEW);
+        for entry in fs::read_dir(&new).named(&new)? {
+            let entry = entry.named(&new)?;
             let name = entry.file_name();
             let host = name.to_str().and_then(|name| name.rsplit_once('-')).map(|(host, _)| host);
             if host.is_none_or(|host| !alive(host)) {
-                fs::remove_dir_all(entry.path())?;
+                fs::remove_dir_all(entry.path()).named(&entry.path())?;
             }
         }
         Ok(())

@@ -49,6 +49,26 @@ async fn nobody_else_can_read_it() {
     }
 }
 
+// contract 6, contract 7.1: what of a state directory cannot be used is named, and not the directory alone
+#[test]
+fn what_is_in_the_way_is_named() {
+    let directories = ["acpd.db-new", "acpd.db-open", "index-1.db-open", "hooks.db-open"];
+    for name in ["sessions", "sessions/.new", "redo"].into_iter().chain(directories) {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        if directories.contains(&name) {
+            fs::create_dir(&path).unwrap();
+        } else {
+            fs::write(&path, "").unwrap();
+        }
+        let error = open(&dir).expect_err(name);
+        let errors = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
+        let told = errors.map(|error| error.to_string()).collect::<Vec<_>>().join(": ");
+        assert!(told.contains(path.to_str().unwrap()), "{told}");
+    }
+}
+
 // contract 6: an unusable state directory is named
 #[test]
 fn a_directory_that_can_not_be_made_is_named() {

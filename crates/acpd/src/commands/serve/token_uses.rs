@@ -42,7 +42,10 @@ impl TokenUses {
         }
         match self.write(&uses) {
             Ok(()) => self.kept = uses,
-            Err(error) => tracing::debug!(%error, "cannot note when tokens were used"),
+            Err(error) => {
+                let path = self.path.display();
+                tracing::debug!(%path, %error, "cannot note when tokens were used");
+            }
         }
     }
 
