@@ -11,6 +11,7 @@ use crate::migrating::{Waits, migrate};
 use crate::moment::Moment;
 use crate::state_dir;
 use crate::waiting::Waiting;
+use acpd_api::SessionState;
 use acpd_eventlog::{Block, Cursor, EventLog, ListQuery, Options, SearchQuery, SearchText};
 use acpd_gateway::EventRenderer;
 use acpd_host::{
@@ -79,11 +80,9 @@ impl Stored {
     /// One session, by its id or by an end or beginning of it that no other one has.
     pub(crate) async fn session(&self, part: &str) -> Result<Session, Failure> {
         let (sessions, _) = self.sessions(SessionFilter::default(), usize::MAX, false).await?;
-        let id = meant(part, sessions)?.session_id;
-        let (archive, id) = self.known(&id)?;
-        let info = archive.info(&id).await?;
-        let detached_until = info.summary.by_agent.detached_until_ms.map(Moment::of_ms);
-        Ok(Session { detached_until, ..Session::of(&info)? })
+        let Session { session_id, detached_until, .. } = meant(part, sessions)?;
+        let (archive, id) = self.known(&session_id)?;
+        Ok(Session { detached_until, ..Session::of(&archive.info(&id).await?)? })
     }
 
     /// The sessions whose agents wait for the next daemon.
@@ -184,7 +183,7 @@ pub(crate) fn events_of(block: &Block) -> impl Iterator<Item = Event> {
 }
 
 fn in_full(summary: &SessionSummary) -> Result<Session, serde_json::Error> {
-    let detached_until = summary.by_agent.detached_until_ms.map(Moment::of_ms);
+    let detached_until = summary.detached_until_ms.map(Moment::of_ms);
     Ok(Session { detached_until, ..Session::of(summary)? })
 }
 
@@ -197,7 +196,7 @@ fn shown(brief: SessionBrief) -> Session {
         agent,
         cwd,
         title: known_as,
-        ended: state == acpd_host::SessionState::Ended,
+        ended: state == SessionState::Ended,
         state: state.as_str().to_owned(),
         updated_at: Moment::of_ms(updated_ms),
         open_questions,

@@ -15,6 +15,7 @@ mod problem;
 mod prompting;
 mod pruning;
 mod search;
+mod sessions;
 mod transfer;
 
 pub use agents::{
@@ -29,4 +30,8 @@ pub use problem::{ProblemDocument, ProblemKind};
 pub use prompting::{AnswerBody, CancelBody, PromptAccepted, PromptBody};
 pub use pruning::{Prunable, PruneBody, Pruned};
 pub use search::{Part, SearchHit, SearchPage, TextQuery};
+pub use sessions::{
+    AgentSummary, HistorySummary, LastTurnSummary, Metadata, OfNode, Session, SessionInfo, SessionState,
+    SessionsPage, SessionsQuery,
+};
 pub use transfer::ExportQuery;

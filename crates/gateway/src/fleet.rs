@@ -11,8 +11,9 @@ pub(crate) use peers::{ASK_AFTER, FORWARDED_BY, PeerClient, PeerError};
 pub(crate) use rows::Listed;
 
 use crate::identity::Identity;
+use acpd_api::OfNode;
 use acpd_fleet::{Member, Owned, Sight};
-use acpd_host::{Host, OfNode, Pending, iso8601, now_ms};
+use acpd_host::{Host, Pending, iso8601, now_ms};
 use acpd_record::SessionId;
 use std::fmt::Debug;
 use std::sync::Arc;

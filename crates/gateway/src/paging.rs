@@ -5,8 +5,9 @@
 
 use crate::fleet::{Fleet, Listed};
 use crate::identity::Identity;
+use acpd_api::SessionState;
 use acpd_eventlog::ListQuery;
-use acpd_host::{Host, HostError, Matching, SessionState};
+use acpd_host::{Host, HostError, Matching};
 use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -4,13 +4,14 @@
 
 use crate::clock::iso8601;
 use crate::error::HostError;
-use crate::history_summary::HistorySummary;
+use crate::history_summary::fill_in;
 use crate::known_by::known_by;
-use crate::listing::{SessionInfo, SessionState, SessionSummary, summary_of};
+use crate::listing::{SessionSummary, state_of_stored, summary_of};
 use crate::recovery::{Detached, LeftBehind, Recovery};
 use crate::registry::Registry;
 use crate::session::{SessionHandle, Standing};
 use crate::store::{self, SessionStore};
+use acpd_api::{HistorySummary, Session, SessionInfo, SessionState};
 use acpd_eventlog::{ListQuery, SessionRow};
 use acpd_record::{BriefEnd, SessionId, SessionMeta};
 
@@ -62,7 +63,7 @@ impl Listing<'_> {
             let page = self.page(query.clone()).await?;
             let is_last = query.limit.is_none_or(|limit| page.len() < limit as usize);
             query.after = page.last().map(|last| last.position.clone());
-            found.extend(page.into_iter().filter(|session| session.state == state));
+            found.extend(page.into_iter().filter(|summary| summary.session.state == state));
             if is_last || found.len() >= most {
                 found.truncate(most);
                 return Ok(found);
@@ -121,21 +122,21 @@ impl Listing<'_> {
             None if row.ended => SessionState::Ended,
             None => match row.owner.as_deref() {
                 Some(owner) if owner == self.store.host_file.id() => SessionState::Starting,
-                Some(_) => SessionState::from_stored(row.state),
+                Some(_) => state_of_stored(row.state),
                 None => SessionState::Ended,
             },
         };
         let mut summary = summary_of(row, meta, state, session.as_ref());
-        summary.by_agent.detached_since = waits.map(|detached| iso8601(detached.since_ms));
-        summary.by_agent.detached_until_ms = waits.map(Detached::until_ms);
+        summary.session.by_agent.detached_since = waits.map(|detached| iso8601(detached.since_ms));
+        summary.detached_until_ms = waits.map(Detached::until_ms);
         summary
     }
 
     /// The same with all that is known of its end.
     pub(crate) async fn whole(&self, id: &SessionId, row: SessionRow) -> SessionSummary {
         let mut summary = self.summary(row).await;
-        if let Some(end) = summary.termination.take() {
-            summary.termination = Some(self.store.whole_end(id, end).await);
+        if let Some(end) = summary.session.termination.take() {
+            summary.session.termination = Some(self.store.whole_end(id, end).await);
         }
         summary
     }
@@ -150,13 +151,14 @@ impl Listing<'_> {
             let _one_of_few = self.store.one_of_few().await;
             self.store.recall(id, &SessionMeta::read(&row.info), last).await?
         };
-        let mut summary = self.whole(id, row).await;
+        let mut summary = self.whole(id, row).await.session;
         let snapshot = projection.shown(last);
         // The row has it too, unless an earlier version wrote it, or within a turn.
-        summary.history.take(match summary.ended {
+        let tally = match summary.ended {
             true => projection.lost_tally(),
             false => projection.tally(last),
-        });
+        };
+        fill_in(&mut summary.history, tally);
         Ok(SessionInfo { summary, prompts_waiting: 0, agent_capabilities: None, snapshot })
     }
 
@@ -210,9 +212,8 @@ impl SessionBrief {
     }
 
     fn of(summary: SessionSummary) -> Self {
-        let detached_until_ms = summary.by_agent.detached_until_ms;
-        let SessionSummary { id, agent, cwd, title, state, history, termination, position, by_agent, .. } =
-            summary;
+        let SessionSummary { session, position, detached_until_ms, .. } = summary;
+        let Session { id, agent, cwd, title, state, history, termination, by_agent, .. } = session;
         let end: Option<BriefEnd<'_>> =
             termination.as_ref().and_then(|info| serde_json::from_str(info.get()).ok());
         let reason = end.and_then(|end| end.reason).map(Into::into);

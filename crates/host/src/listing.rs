@@ -3,168 +3,60 @@
 
 use crate::ends::Found;
 use crate::error::HostError;
-use crate::history_summary::{HistorySummary, LastTurnSummary, OfNode};
+use crate::history_summary::summarise;
 use crate::host::{Host, Shared};
 use crate::listed::{Listing, Matching};
 use crate::search::Findings;
 use crate::session::{Glimpse, SessionHandle};
+use acpd_api::{
+    AgentSummary, HistorySummary, LastTurnSummary, Metadata, OfNode, Session, SessionInfo, SessionState,
+};
 use acpd_eventlog::{ListQuery, SearchQuery, SessionRow};
-use acpd_record::{Json, NativeSessionId, PermissionMode, RunNumber, SessionId, SessionMeta, ShownUsage};
-use serde::{Deserialize, Serialize};
+use acpd_record::{Json, NativeSessionId, SessionId, SessionMeta, ShownUsage};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// What a session is doing.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::EnumString, strum::IntoStaticStr,
-)]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum SessionState {
-    /// Its agent has it, and it is about to be there for clients.
-    Starting,
-    /// Nothing; it waits for a prompt.
-    Idle,
-    /// A turn is running.
-    Running,
-    /// A question of the agent is to be answered first.
-    Waiting,
-    /// Its run is over.
-    Ended,
-}
-
-impl SessionState {
-    /// What a live session says of itself in the index, for other processes.
-    pub(crate) fn stored(self) -> u8 {
-        match self {
-            Self::Running => 1,
-            Self::Waiting => 2,
-            Self::Starting | Self::Idle | Self::Ended => 0,
-        }
-    }
-
-    /// What it says there; a word that is not known here is a later version's.
-    pub(crate) fn from_stored(stored: u8) -> Self {
-        [Self::Running, Self::Waiting]
-            .into_iter()
-            .find(|state| state.stored() == stored)
-            .unwrap_or(Self::Idle)
-    }
-
-    /// The name that clients see.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
-
-// Contract 1.3's SessionInfo, when it is serialized.
 /// A session, as a list shows it.
 #[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Session"))]
+#[serde(transparent)]
 pub struct SessionSummary {
-    /// Its id.
-    #[serde(rename = "sessionId")]
-    #[cfg_attr(feature = "schema", schemars(with = "SessionId"))]
-    pub id: String,
-    /// Its agent's name.
-    pub agent: String,
-    /// Its working directory.
-    pub cwd: String,
-    /// Its title, if its agent gave one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// Whether its last run is over.
-    pub ended: bool,
-    /// What it is doing.
-    pub state: SessionState,
+    /// The session, as clients see it.
+    pub session: Session,
     /// The name of the token under which it was created; None without one (contract 1.7).
     #[serde(skip)]
     pub created_by: Option<String>,
-    /// Its log.
-    #[serde(flatten)]
-    pub history: HistorySummary,
-    /// Its agent, and what that says of it.
-    #[serde(flatten)]
-    pub by_agent: AgentSummary,
-    /// How its last run ended; in a list without `stderr`.
-    #[serde(rename = "terminationInfo", skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<acpd_record::TerminationInfo>"))]
-    pub termination: Option<Json>,
-    /// What else acpd knows: the `client` and the token (`createdBy`) that created it, `permissionMode`, `runs`,
-    /// `forkedFrom`, `setAsideFrom`, and of a live one `agentPid`.
-    #[cfg_attr(feature = "schema", schemars(with = "Map<String, Value>"))]
-    pub metadata: Metadata,
+    /// When it was created, in milliseconds since 1970.
+    #[serde(skip)]
+    pub created_ms: i64,
+    /// Until when its agent waits for the next daemon, in milliseconds since 1970.
+    #[serde(skip)]
+    pub detached_until_ms: Option<i64>,
     /// Its place in a list.
     #[serde(skip)]
     pub position: (i64, String),
 }
 
-/// What a list shows of the agent of a session, and of what that says of it.
-#[serde_with::skip_serializing_none]
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct AgentSummary {
-    /// The model that it works with, if its agent names it.
-    pub model: Option<String>,
-    /// The id of its mode, if its agent has modes.
-    pub mode: Option<String>,
-    /// The agent's own id of it.
-    pub native_session_id: Option<String>,
-    /// Since when the agent has no daemon and waits for the next one, ISO 8601.
-    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
-    pub detached_since: Option<String>,
-    /// Until when it waits, in milliseconds since 1970.
-    #[serde(skip)]
-    pub detached_until_ms: Option<i64>,
+/// The state that a live session says of itself in the index, for other processes.
+pub(crate) fn stored_state(state: SessionState) -> u8 {
+    match state {
+        SessionState::Running => 1,
+        SessionState::Waiting => 2,
+        SessionState::Starting | SessionState::Idle | SessionState::Ended => 0,
+    }
 }
 
-/// What acpd knows of a session beside all else, and is no secret.
-#[serde_with::skip_serializing_none]
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Metadata {
-    /// The client that created it.
-    pub client: Option<String>,
-    /// Its runs so far.
-    pub runs: Option<RunNumber>,
-    /// The session whose history it began with.
-    pub forked_from: Option<SessionId>,
-    /// The session of which it is a copy, which this node had until another one took it up.
-    pub set_aside_from: Option<SessionId>,
-    /// How the permission requests of its agent are answered.
-    pub permission_mode: Option<PermissionMode>,
-    /// The name of the token under which it was created.
-    pub created_by: Option<String>,
-    /// The process of a live one.
-    pub agent_pid: Option<u32>,
-}
-
-/// One session, with everything that a late viewer needs.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct SessionInfo {
-    /// As in a list.
-    #[serde(flatten)]
-    pub summary: SessionSummary,
-    /// Prompts that wait behind the one whose turn runs.
-    pub prompts_waiting: usize,
-    /// `agentCapabilities` of its agent's last answer to `initialize`, if it gave one since this process began.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub agent_capabilities: Option<Map<String, Value>>,
-    // Contract 1.5.
-    /// The latest of what its agent said of its state, and what is open.
-    #[cfg_attr(feature = "schema", schemars(with = "acpd_record::schema::ShownSnapshot"))]
-    pub snapshot: Json,
+/// The state that it says there; a word that is not known here is a later version's.
+pub(crate) fn state_of_stored(stored: u8) -> SessionState {
+    [SessionState::Running, SessionState::Waiting]
+        .into_iter()
+        .find(|state| stored_state(*state) == stored)
+        .unwrap_or(SessionState::Idle)
 }
 
 impl SessionSummary {
     /// As in a list (contract 7.3).
     pub(crate) fn without_stderr(mut self) -> Self {
-        self.termination = self.termination.map(|info| {
+        self.session.termination = self.session.termination.map(|info| {
             // Most records have none: there is no such name in their text.
             if !info.get().contains("\"stderr\"") {
                 return info;
@@ -201,19 +93,20 @@ impl SessionSummary {
             #[serde(flatten, skip_serializing_if = "Option::is_none")]
             node: Option<&'a OfNode>,
         }
-        let HistorySummary { created_at, event_count, usage, last_turn, open_questions, .. } = &self.history;
+        let Session { agent, ended, state, history, by_agent, termination, .. } = &self.session;
+        let HistorySummary { created_at, event_count, usage, last_turn, open_questions, .. } = history;
         Meta {
-            agent: &self.agent,
+            agent,
             created_at,
-            ended: self.ended,
+            ended: *ended,
             event_count: *event_count,
-            state: self.state,
+            state: *state,
             usage: usage.as_ref(),
             last_turn: last_turn.as_ref(),
             open_questions: *open_questions,
-            detached_since: self.by_agent.detached_since.as_deref(),
-            termination_info: self.termination.as_ref(),
-            node: self.history.node.as_ref(),
+            detached_since: by_agent.detached_since.as_deref(),
+            termination_info: termination.as_ref(),
+            node: history.node.as_ref(),
         }
     }
 }
@@ -295,12 +188,12 @@ impl Host {
             updated_ms,
             ended: false,
             last_seq,
-            state: state.stored(),
+            state: stored_state(state),
             position: 0,
             info: Vec::new(),
         };
         SessionInfo {
-            summary: summary_of(row, meta, state, Some(session)),
+            summary: summary_of(row, meta, state, Some(session)).session,
             prompts_waiting: waiting,
             agent_capabilities: None,
             snapshot,
@@ -326,27 +219,27 @@ pub(crate) fn summary_of(
         created_by: row.created_by.clone(),
         agent_pid: session.map(|session| session.agent().pid()),
     };
-    let history = HistorySummary::of(&row, meta.tally, meta.partition);
-    SessionSummary {
-        position: (row.updated_ms, row.id.clone()),
+    let history = summarise(&row, meta.tally, meta.partition);
+    let position = (row.updated_ms, row.id.clone());
+    let session = Session {
         id: row.id,
         agent: row.agent,
         cwd: row.cwd,
         title: meta.title,
         ended: state == SessionState::Ended,
         state,
-        created_by: row.created_by,
         history,
         by_agent: AgentSummary {
             model: meta.model,
             mode: meta.mode,
             native_session_id: meta.native_session_id.as_ref().map(NativeSessionId::text),
             detached_since: None,
-            detached_until_ms: None,
         },
         termination,
         metadata,
-    }
+    };
+    let (created_by, created_ms) = (row.created_by, row.created_ms);
+    SessionSummary { session, created_by, created_ms, detached_until_ms: None, position }
 }
 
 #[cfg(test)]
@@ -357,8 +250,8 @@ mod tests {
     #[test]
     fn a_state_survives_the_index() {
         for state in [SessionState::Running, SessionState::Waiting, SessionState::Idle] {
-            assert_eq!(SessionState::from_stored(state.stored()), state);
+            assert_eq!(state_of_stored(stored_state(state)), state);
         }
-        assert_eq!(SessionState::from_stored(9), SessionState::Idle);
+        assert_eq!(state_of_stored(9), SessionState::Idle);
     }
 }

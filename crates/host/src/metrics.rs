@@ -6,7 +6,7 @@
 
 use crate::agent::Gap;
 use crate::clock;
-use crate::listing::SessionState;
+use acpd_api::SessionState;
 use acpd_record::{Cause, Usage};
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use names::{COST, PROCESSES, RUNS_STARTED, SESSIONS, TURNS_ENDED, TURNS_STARTED};

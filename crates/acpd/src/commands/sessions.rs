@@ -17,7 +17,7 @@ use crate::stored::Stored;
 use crate::streams::{print, print_json, remark, window};
 use crate::view::{Screen, session_list, session_record};
 use crate::waiting::Waiting;
-use acpd_host::SessionState;
+use acpd_api::SessionState;
 use acting::{Deed, act};
 use jiff::Timestamp;
 use place::Place;

@@ -4,7 +4,7 @@ use super::error::DaemonError;
 use super::request::Daemon;
 use super::sessions::{Session, plain};
 use crate::address::encoded;
-use acpd_host::SessionState;
+use acpd_api::SessionState;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;

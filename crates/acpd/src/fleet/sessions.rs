@@ -84,14 +84,15 @@ impl OwnSessions {
     }
 
     fn row(&self, summary: &SessionSummary) -> Option<Row> {
+        let session = &summary.session;
         let creator = summary.created_by.as_deref().and_then(|name| creator(&self.fingerprints, name));
         Some(Row {
-            session: SessionId::parse(&summary.id)?,
+            session: SessionId::parse(&session.id)?,
             creator,
-            partition: summary.history.partition,
-            seq: summary.history.event_count,
-            ended: summary.ended,
-            created_ms: summary.history.created_ms,
+            partition: session.history.partition,
+            seq: session.history.event_count,
+            ended: session.ended,
+            created_ms: summary.created_ms,
             changed_ms: summary.position.0,
             info: serde_json::to_value(summary).ok()?,
         })

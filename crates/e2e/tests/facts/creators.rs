@@ -29,7 +29,7 @@ async fn a_session_stays_whose_it_was() {
     assert_eq!(taken.session.created_by().map(|name| &**name), Some("ci"));
     let summary = host.inspect(&id, None).await.unwrap();
     assert_eq!(
-        (summary.created_by.as_deref(), summary.metadata.created_by.as_deref()),
+        (summary.created_by.as_deref(), summary.session.metadata.created_by.as_deref()),
         (Some("ci"), Some("ci"))
     );
     close(host).await;
@@ -64,7 +64,7 @@ async fn a_fork_belongs_to_whoever_forks() {
     let of = async |name: &str| {
         let query = ListQuery { created_by: Some(name.to_owned()), ..ListQuery::default() };
         let listed = host.list(query).await.unwrap();
-        listed.into_iter().map(|session| session.id).collect::<Vec<_>>()
+        listed.into_iter().map(|summary| summary.session.id).collect::<Vec<_>>()
     };
     assert_eq!(of("ci").await, [id.as_str()]);
     assert_eq!(of("other").await, [fork.id().as_str()]);

@@ -18,7 +18,7 @@ fn generation(scratch: &Scratch, n: &str) -> AgentSpec {
 
 /// What the agent of a session has in its environment.
 async fn generation_of(host: &Host, session: &SessionHandle) -> String {
-    let before = host.inspect(session.id(), None).await.expect("it can be read").history.event_count;
+    let before = host.inspect(session.id(), None).await.expect("it can be read").session.history.event_count;
     assert_eq!(turn(session, "env GENERATION").await["stopReason"], "end_turn");
     let mut cursor = host.cursor(session.id(), before).await.expect("it can be read");
     let mut said = String::new();

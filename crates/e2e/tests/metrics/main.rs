@@ -214,7 +214,7 @@ async fn what_happens_is_counted() {
     // As many events as the sessions have.
     last.end(EndRequest::Close, "test".into()).await;
     let listed = host.list(acpd_eventlog::ListQuery::default()).await.unwrap();
-    let events: u64 = listed.iter().map(|session| session.history.event_count).sum();
+    let events: u64 = listed.iter().map(|summary| summary.session.history.event_count).sum();
     until_all(&recorder, &[("acpd_events_appended_total", events as f64)]).await;
     assert!(value(&recorder, "acpd_events_appended_bytes_total") > events as f64);
     assert!(value(&recorder, "acpd_log_commit_seconds_count") >= listed.len() as f64);

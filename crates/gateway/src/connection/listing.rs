@@ -116,12 +116,13 @@ pub(super) async fn list(
     Ok(json(&ListResult { sessions: sessions.collect(), next_cursor: page.next_cursor }))
 }
 
-fn entry(session: &SessionSummary) -> ListEntry {
+fn entry(summary: &SessionSummary) -> ListEntry {
+    let session = &summary.session;
     ListEntry {
         session_id: session.id.clone(),
         cwd: session.cwd.clone(),
         updated_at: session.history.updated_at.clone(),
-        meta: OwnMeta { own: Json::new(&session.meta()) },
+        meta: OwnMeta { own: Json::new(&summary.meta()) },
         title: session.title.clone(),
     }
 }

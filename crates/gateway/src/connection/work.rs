@@ -18,9 +18,10 @@ use crate::outbox::Outbox;
 use crate::owed::Owing;
 use crate::viewer::ViewerHandle;
 use crate::wire_error::wire_error;
+use acpd_api::SessionState;
 use acpd_host::{
     AgentHandle, AgentRef, ClientRef, EndOutcome, EndRequest, Found, Host, HostError, Pending, Place, Reason,
-    SessionState, TerminatedBy, method,
+    TerminatedBy, method,
 };
 use acpd_record::SessionId;
 use bytes::Bytes;
@@ -210,8 +211,8 @@ impl Job {
             meta: OwnMeta<T>,
         }
         let mut summary = self.host.inspect(session, found).await?;
-        summary.history.node = self.fleet.as_ref().map(Fleet::here);
-        let status = if summary.state == SessionState::Ended { "saved" } else { "open" };
+        summary.session.history.node = self.fleet.as_ref().map(Fleet::here);
+        let status = if summary.session.state == SessionState::Ended { "saved" } else { "open" };
         Ok(json(&Status { status, meta: OwnMeta { own: summary.meta() } }))
     }
 

@@ -77,12 +77,12 @@ impl Fleet {
 
     /// A page of `own` sessions, which has as many as are needed if there are, with those of other nodes, each once.
     pub(crate) fn listed(&self, own: Vec<SessionSummary>, others: &[Owned], needed: u32) -> Vec<Listed> {
-        let own_ids: BTreeSet<&str> = own.iter().map(|summary| summary.id.as_str()).collect();
+        let own_ids: BTreeSet<&str> = own.iter().map(|summary| summary.session.id.as_str()).collect();
         let others = others.iter().filter(|owned| !own_ids.contains(owned.session.session.as_str()));
         let others: Vec<_> = others.map(Listed::of).collect();
         let here = self.here();
         let own = own.into_iter().map(|mut summary| {
-            summary.history.node = Some(here.clone());
+            summary.session.history.node = Some(here.clone());
             Listed::Own(Box::new(summary))
         });
         let needed = usize::try_from(needed).unwrap_or(usize::MAX);

@@ -37,7 +37,7 @@ use super::settings::Shared;
 use crate::access::{Named, Needs, Refusal, decide};
 use crate::identity::Identity;
 use crate::wanted::{self, Wanted};
-use acpd_api::{EventsQuery, ExportQuery, ProblemKind, Scope, TextQuery};
+use acpd_api::{EventsQuery, ExportQuery, ProblemKind, Scope, SessionsQuery, TextQuery};
 use acpd_host::{Found, HostError};
 use acpd_record::SessionId;
 use axum::Router;
@@ -47,7 +47,6 @@ use axum::routing::{MethodFilter, MethodRouter, get};
 use endpoint::Endpoint;
 use http::StatusCode;
 use http::request::Parts;
-use sessions::SessionsQuery;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 

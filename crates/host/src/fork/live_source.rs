@@ -5,8 +5,8 @@ use super::{ForkOf, is_missing, with_session};
 use crate::acp::method;
 use crate::agent::{AgentAnswer, AgentHandle};
 use crate::host::Host;
-use crate::listing::SessionState;
 use crate::named::NamedSession;
+use acpd_api::SessionState;
 use acpd_record::NativeSessionId;
 use std::sync::Arc;
 

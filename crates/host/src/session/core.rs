@@ -30,10 +30,10 @@ use super::transcribing::Handover;
 use super::turns::Turns;
 use super::{Attached, ClientRef, ClientRequest, OpenQuestion};
 use crate::agent::{AgentEnd, FromAgent, PromptCapabilities};
-use crate::listing::SessionState;
 use crate::services::{Offered, Served, ServiceError};
 use crate::termination::RequestedEnd;
 use crate::viewers::Viewers;
+use acpd_api::SessionState;
 use acpd_record::{
     Event, NativeSessionId, PermissionMode, Position, Projection, QuestionNumber, SessionId, SessionMeta,
     TurnNumber,

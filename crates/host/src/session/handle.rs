@@ -10,9 +10,9 @@ use crate::acp::method;
 use crate::agent::AgentRef;
 use crate::error::HostError;
 use crate::fleet_part::Fence;
-use crate::listing::SessionState;
 use crate::services::Services;
 use crate::viewers::{ViewerGuard, ViewerInfo, Viewers};
+use acpd_api::SessionState;
 use acpd_eventlog::Committed;
 use acpd_record::{
     Json, Partition, PermissionMode, QuestionNumber, SessionId, SessionMeta, Tally, TerminationInfo,

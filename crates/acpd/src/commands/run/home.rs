@@ -55,7 +55,7 @@ impl Home {
                 let host = local.host.clone();
                 Box::pin(async move {
                     let summary = host.inspect(&SessionId::parse(&session)?, None).await.ok()?;
-                    Some(summary.history.event_count)
+                    Some(summary.session.history.event_count)
                 })
             }
             Self::Daemon { daemon, .. } => {

@@ -118,16 +118,16 @@ impl Job {
         error: &HostError,
         from: From,
     ) -> Result<Attachment, HostError> {
-        let summary = self.host.inspect(session, None).await?;
+        let shown = self.host.inspect(session, None).await?.session;
         let pid = match error {
             HostError::LiveElsewhere { pid, .. } => *pid,
             _ => None,
         };
         let reason = error.to_string();
-        let seq = self.capabilities.keeps_cursors().then_some(summary.history.event_count);
-        let own = ReadOnlyMeta { seq, resumable: false, reason, termination_info: summary.termination, pid };
+        let seq = self.capabilities.keeps_cursors().then_some(shown.history.event_count);
+        let own = ReadOnlyMeta { seq, resumable: false, reason, termination_info: shown.termination, pid };
         let result = JoinResult { state: LifecycleState::default(), meta: OwnMeta { own } };
-        let until = summary.history.event_count;
+        let until = shown.history.event_count;
         let (position, goes_on) = from.position(until)?;
         let cursor = self.host.cursor(session, self.read_behind(position, goes_on)).await?;
         let answer = self.join_answer(until, &result);

@@ -9,10 +9,9 @@ use super::{SessionPath, body, check_limits, check_scope, find, placing};
 use crate::access::Needs;
 use crate::identity::{Identity, SessionPermit};
 use crate::wanted::{Beginning as Begins, Wanted};
-use acpd_api::{CreateBody, Scope, SetupBody};
+use acpd_api::{CreateBody, Scope, Session, SessionInfo, SetupBody};
 use acpd_host::{
-    Beginning, Creation, Creator, Held, Host, HostError, META, Place, SessionInfo, SessionSummary,
-    TITLE_RULE, prompt_content,
+    Beginning, Creation, Creator, Held, Host, HostError, META, Place, TITLE_RULE, prompt_content,
 };
 use acpd_record::{Partition, PermissionMode, RequestKey, SessionId, is_title};
 use axum::body::Body;
@@ -98,7 +97,7 @@ fn read_setup(body: Option<&Bytes>) -> Result<SetupBody<'_>, Problem> {
 }
 
 /// The place of a session that is taken up or forked, and the params with which its agent is asked.
-fn place(wanted: &SetupBody<'_>, id: &SessionId, known: SessionSummary) -> Result<(Place, Bytes), Problem> {
+fn place(wanted: &SetupBody<'_>, id: &SessionId, known: Session) -> Result<(Place, Bytes), Problem> {
     let cwd = wanted.cwd.as_ref().unwrap_or(&known.cwd);
     let params = Params {
         session_id: Some(id),
@@ -199,7 +198,7 @@ pub(super) async fn resume(
     let attempt = shared.host.attempt(&id);
     let body = body::read_if_any(&shared, &headers, body).await?;
     let wanted = read_setup(body.as_ref())?;
-    let (place, params) = place(&wanted, &id, shared.host.inspect(&id, None).await?)?;
+    let (place, params) = place(&wanted, &id, shared.host.inspect(&id, None).await?.session)?;
     let begins = Some(Begins { params: &params, unless_live: true });
     check_limits(&shared, &identity, Wanted { agent: &place.agent, session: Some((&id, &found)), begins })
         .await?;
@@ -230,7 +229,7 @@ pub(super) async fn fork(
     let found = find(&shared, &identity, &id, Needs::resource(Scope::Control)).await?;
     let body = body::read_if_any(&shared, &headers, body).await?;
     let wanted = read_setup(body.as_ref())?;
-    let (place, params) = place(&wanted, &id, shared.host.inspect(&id, None).await?)?;
+    let (place, params) = place(&wanted, &id, shared.host.inspect(&id, None).await?.session)?;
     let begins = Some(Begins { params: &params, unless_live: false });
     check_limits(&shared, &identity, Wanted { agent: &place.agent, session: Some((&id, &found)), begins })
         .await?;

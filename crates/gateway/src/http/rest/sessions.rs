@@ -8,15 +8,14 @@ use crate::access::Needs;
 use crate::fleet::{Fleet, Listed};
 use crate::identity::Identity;
 use crate::paging::{Filter, PageRequest, WRONG_CURSOR};
-use acpd_api::Scope;
-use acpd_host::{EndRequest, Found, SessionInfo, SessionState};
+use acpd_api::{Scope, SessionInfo, SessionState, SessionsPage, SessionsQuery};
+use acpd_host::{EndRequest, Found};
 use acpd_record::SessionId;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use http::{HeaderMap, HeaderName, StatusCode, header};
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Sessions of a page, if nothing else is asked for.
@@ -24,59 +23,12 @@ const PAGE: u64 = 50;
 /// Sessions of a page at most.
 const LONGEST_PAGE: u64 = 500;
 
-/// Which sessions are asked for.
-#[derive(Debug, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct SessionsQuery {
-    /// Only those in this directory, an absolute path.
-    #[cfg_attr(test, schemars(extend("pattern" = "^/")))]
-    cwd: Option<String>,
-    /// Only those of this agent.
-    agent: Option<String>,
-    /// Only those that have ended, or only those that have not.
-    #[cfg_attr(test, schemars(with = "Option<bool>"))]
-    ended: Option<String>,
-    /// Only those that are doing this.
-    #[cfg_attr(test, schemars(extend("enum" = ["starting", "idle", "running", "waiting", "ended"])))]
-    state: Option<String>,
-    /// Only those of which the title, the directory or the agent's name has each of these words, also as a part of a longer
-    /// one, or the id begins or ends with it; case and diacritics do not count.
-    q: Option<String>,
-    /// Only those of this node, in a fleet.
-    node: Option<String>,
-    /// The `nextCursor` of the page before.
-    cursor: Option<String>,
-    /// Sessions of a page at most, 1 to 500. Default 50.
-    #[cfg_attr(test, schemars(with = "Option<u64>", range(min = 1, max = 500)))]
-    limit: Option<String>,
-}
-
-/// A page of sessions, the latest change first.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub(super) struct SessionsPage {
-    /// The sessions; in a fleet those of all nodes.
-    #[cfg_attr(test, schemars(with = "Vec<acpd_host::SessionSummary>"))]
-    sessions: Vec<Listed>,
-    /// Where the next page begins; not there on the last one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<String>,
-    /// Whether what it has of other nodes may be old, or lack some: the fleet's engine does not answer, a node is not heard, or has not told
-    /// all that it has; not there without a fleet.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stale: Option<bool>,
-    /// The name of the node that has answered, for `node`; not there without a fleet.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    here: Option<String>,
-}
-
 /// `GET /v1/sessions`: those that exist for the caller.
 pub(super) async fn list(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
     asked: Result<Query<SessionsQuery>, QueryRejection>,
-) -> Result<Json<SessionsPage>, Problem> {
+) -> Result<Json<SessionsPage<Listed>>, Problem> {
     let SessionsQuery { cwd, agent, ended, state, q, node, cursor, limit } = query(asked)?;
     let fleet = shared.fleet();
     if node.is_some() && fleet.is_none() {

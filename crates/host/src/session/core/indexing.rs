@@ -1,8 +1,9 @@
 //! What the index says of a session: what a list shows of it, and what other processes read of what it is doing.
 
 use super::SessionCore;
-use crate::listing::SessionState;
+use crate::listing::stored_state;
 use crate::session::effects::Effects;
+use acpd_api::SessionState;
 use acpd_eventlog::IndexUpdate;
 use acpd_record::{Event, TurnNumber};
 use acpd_wire::UpdateKind;
@@ -85,7 +86,7 @@ impl SessionCore {
         let state = self.state();
         if state != self.volatile.indexed.told && !out.recording.is_empty() {
             self.volatile.indexed.told = state;
-            out.recording.index(IndexUpdate { state: Some(state.stored()), ..IndexUpdate::default() });
+            out.recording.index(IndexUpdate { state: Some(stored_state(state)), ..IndexUpdate::default() });
         }
     }
 }

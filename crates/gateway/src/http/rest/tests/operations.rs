@@ -1,12 +1,10 @@
 //! The table of operations: what each route is for, what it takes and what it answers.
 
-use crate::http::rest::sessions::{SessionsPage, SessionsQuery};
 use acpd_api::{
     AgentList, AnswerBody, CancelBody, Code, EventsQuery, ExportQuery, HandingOver, Health, KnownTokens,
-    OpenBody, Opened, PromptAccepted, PromptBody, PruneBody, Pruned, Ready, Reloaded, SearchPage, Stats,
-    TextQuery, Whoami,
+    OpenBody, Opened, PromptAccepted, PromptBody, PruneBody, Pruned, Ready, Reloaded, SearchPage,
+    SessionInfo, SessionsPage, SessionsQuery, Stats, TextQuery, Whoami,
 };
-use acpd_host::SessionInfo;
 use acpd_record::schema::{ShownEvent, of_body, of_query};
 use http::Method;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};

@@ -4,8 +4,7 @@ use super::{
     Answer, FORBIDDEN, NOT_JSON, Operation, TOO_LARGE, TOO_MANY, UNAUTHORIZED, UNKNOWN, keyed, of, parameter,
     problem, session,
 };
-use acpd_api::{AgentCheck, CreateBody, SetupBody};
-use acpd_host::SessionInfo;
+use acpd_api::{AgentCheck, CreateBody, SessionInfo, SetupBody};
 use acpd_record::schema::of_body;
 use http::Method;
 use serde_json::{Value, json};
