@@ -12,8 +12,7 @@ use std::path::Path;
 pub(crate) const FILE: &str = "docs/openapi.json";
 
 /// The tests that make them, and what tells it to write the files.
-const TEST: &str =
-    "cargo test --quiet --locked -p acpd-gateway -p acpd --lib the_files_are_what_the_code_says";
+const TEST: &str = "cargo test --quiet --locked -p acpd-api -p acpd --lib the_files_are_what_the_code_says";
 const RENEW: &str = "ACPD_RENEW_OPENAPI";
 
 /// Runs the command.

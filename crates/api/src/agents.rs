@@ -1,5 +1,6 @@
 //! Agents: how they stand, what is found of them on their machine, and what a check of one has shown.
 
+use crate::operation::{FORBIDDEN, Operation, Spec, Tag, Target, Verb, json};
 use acpd_record::{Containment, Continuity, TerminationInfo};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -150,4 +151,41 @@ pub struct AgentCheck {
     pub error: Option<String>,
     /// The same as a record, with what it wrote to stderr.
     pub termination_info: Option<Box<TerminationInfo>>,
+}
+
+/// Lists the agents.
+#[derive(Clone, Copy, Debug)]
+pub struct ListAgents;
+
+impl Operation for ListAgents {
+    type Input<'a> = ();
+    type Answer = AgentList;
+    const SPEC: Spec = Spec {
+        path: "/agents",
+        id: "listAgents",
+        tag: Tag::Agents,
+        summary: "how each agent stands, and what is found of it on its machine.",
+        detail: "Known agents that are installed are as if they were configured; the others are in `notInstalled`.",
+        answers: &[json(200, "all agents"), FORBIDDEN],
+        ..Spec::NEW
+    };
+}
+
+/// Checks an agent.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckAgent;
+
+impl Operation for CheckAgent {
+    type Input<'a> = ();
+    type Answer = AgentCheck;
+    const SPEC: Spec = Spec {
+        verb: Verb::Post,
+        path: "/agents/{name}/check",
+        id: "checkAgent",
+        tag: Tag::Agents,
+        target: Some(Target::Agent),
+        summary: "starts an agent as for a session, asks it what it is, and stops it.",
+        answers: &[json(200, "whether it works, and why not"), FORBIDDEN],
+        ..Spec::NEW
+    };
 }

@@ -1,5 +1,6 @@
 //! Callers: their scopes and limits, their tokens, and codes by which a browser is let in.
 
+use crate::operation::{Access, FORBIDDEN, Operation, Spec, Verb, json, problem};
 use acpd_record::PermissionMode;
 use serde::{Deserialize, Serialize};
 
@@ -156,4 +157,81 @@ pub struct Opened {
     /// It is refused from then on, and after the end of the daemon; ISO 8601.
     #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub expires_at: String,
+}
+
+/// Issues a code for a browser.
+#[derive(Clone, Copy, Debug)]
+pub struct IssueCode;
+
+impl Operation for IssueCode {
+    type Input<'a> = ();
+    type Answer = Code;
+    const SPEC: Spec = Spec {
+        verb: Verb::Post,
+        path: "/codes",
+        id: "issueCode",
+        summary: "a code for a browser of the daemon's owner, who is let in by it once.",
+        detail: "Only over the Unix socket, to a caller without a token.",
+        answers: &[
+            json(201, "the code, which is good for 60 seconds"),
+            problem(403, "the caller is not the owner of the daemon at its Unix socket"),
+        ],
+        ..Spec::NEW
+    };
+}
+
+/// Exchanges a code for a token.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenByCode;
+
+impl Operation for OpenByCode {
+    type Input<'a> = OpenBody;
+    type Answer = Opened;
+    const SPEC: Spec = Spec {
+        verb: Verb::Post,
+        path: "/open",
+        id: "openByCode",
+        access: Access::Open,
+        summary: "a token for a code.",
+        detail: "The token may do what the owner of the daemon may, for 12 hours, and not after the end of the daemon.",
+        answers: &[
+            json(200, "the token"),
+            problem(400, "the body is not readable"),
+            problem(401, "the code is unknown, was used, or is too old"),
+            problem(408, "the body did not come in time"),
+        ],
+        ..Spec::NEW
+    };
+}
+
+/// Lists the tokens.
+#[derive(Clone, Copy, Debug)]
+pub struct ListTokens;
+
+impl Operation for ListTokens {
+    type Input<'a> = ();
+    type Answer = KnownTokens;
+    const SPEC: Spec = Spec {
+        path: "/tokens",
+        id: "listTokens",
+        summary: "the tokens that are known, and when they were last used; never a secret.",
+        answers: &[json(200, "the tokens"), FORBIDDEN],
+        ..Spec::NEW
+    };
+}
+
+/// Describes the caller.
+#[derive(Clone, Copy, Debug)]
+pub struct GetWhoami;
+
+impl Operation for GetWhoami {
+    type Input<'a> = ();
+    type Answer = Whoami;
+    const SPEC: Spec = Spec {
+        path: "/whoami",
+        id: "whoami",
+        summary: "what the caller may do, and sees.",
+        answers: &[json(200, "the caller")],
+        ..Spec::NEW
+    };
 }

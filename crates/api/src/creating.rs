@@ -1,5 +1,7 @@
 //! Bodies of requests that create sessions, take them up and fork them.
 
+use crate::operation::{Answer, FORBIDDEN, Header, Operation, Spec, Tag, Verb, json, problem};
+use crate::sessions::SessionInfo;
 use acpd_record::{Partition, PermissionMode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -102,4 +104,101 @@ enum Mode {
 enum WantedPartition {
     Local,
     Failover,
+}
+
+const LOGIN: Answer = problem(424, "the agent wants a login first; `authMethods` says how");
+const FAILED: Answer = problem(
+    502,
+    "the agent did not start, ended, or refused: `terminationInfo` says how it ended, if it has",
+);
+const NO_ROOM: Answer =
+    problem(429, "the token has as many live sessions as it may, or sends too many requests");
+const BAD_SETUP: Answer = problem(400, "a member is not as described, or the directory is not there");
+
+/// Creates a session.
+#[derive(Clone, Copy, Debug)]
+pub struct CreateSession;
+
+impl Operation for CreateSession {
+    type Input<'a> = CreateBody<'a>;
+    type Answer = SessionInfo;
+    const SPEC: Spec = Spec {
+        verb: Verb::Post,
+        path: "/sessions",
+        id: "createSession",
+        tag: Tag::Sessions,
+        headers: &[Header::IdempotencyKey],
+        summary: "creates a session, and prompts it if there is a prompt.",
+        detail: "With a prompt, a 201 stands behind the commit of the turn's first event. With an `Idempotency-Key` it may be \
+                 sent again: the same\nrequest under the same key is answered with the same session, also after restarts of \
+                 acpd, as long as that is not deleted.",
+        answers: &[
+            json(201, "the session"),
+            problem(
+                400,
+                "a member or the key is not as described, there is no such agent or directory, or the agent does not \
+                 take such content; nothing is created",
+            ),
+            FORBIDDEN,
+            problem(
+                409,
+                "under this key: the session has ended before its prompt began, or another process has it",
+            ),
+            problem(422, "the key belongs to another request"),
+            LOGIN,
+            NO_ROOM,
+            FAILED,
+        ],
+        ..Spec::NEW
+    };
+}
+
+/// Forks a session.
+#[derive(Clone, Copy, Debug)]
+pub struct ForkSession;
+
+impl Operation for ForkSession {
+    type Input<'a> = SetupBody<'a>;
+    type Answer = SessionInfo;
+    const SPEC: Spec = Spec {
+        verb: Verb::Post,
+        path: "/sessions/{id}/fork",
+        id: "forkSession",
+        summary: "a new session with a copy of the history, forked by the agent.",
+        answers: &[
+            json(201, "the new session"),
+            BAD_SETUP,
+            FORBIDDEN,
+            problem(409, "the agent cannot fork it, or another process has it"),
+            LOGIN,
+            NO_ROOM,
+            FAILED,
+        ],
+        ..Spec::OF_SESSION
+    };
+}
+
+/// Resumes a session that has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct ResumeSession;
+
+impl Operation for ResumeSession {
+    type Input<'a> = SetupBody<'a>;
+    type Answer = SessionInfo;
+    const SPEC: Spec = Spec {
+        verb: Verb::Post,
+        path: "/sessions/{id}/resume",
+        id: "resumeSession",
+        summary: "takes up a session that has ended. One that is live goes on undisturbed.",
+        answers: &[
+            json(200, "the session, which is live"),
+            BAD_SETUP,
+            FORBIDDEN,
+            problem(409, "it cannot be taken up again, and why; or another process has it"),
+            LOGIN,
+            NO_ROOM,
+            FAILED,
+        ],
+        ..Spec::OF_SESSION
+    };
 }

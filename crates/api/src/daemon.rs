@@ -1,5 +1,6 @@
 //! The daemon itself: its health, its last hour, and what it is asked to do.
 
+use crate::operation::{Access, FORBIDDEN, Operation, Spec, Verb, json, problem};
 use serde::Serialize;
 
 /// The answer of a process that runs.
@@ -133,4 +134,100 @@ pub struct Counted {
     pub commits: u64,
     /// What they took, all together, in microseconds.
     pub commit_us: u64,
+}
+
+/// Returns the health of the daemon.
+#[derive(Clone, Copy, Debug)]
+pub struct GetHealth;
+
+impl Operation for GetHealth {
+    type Input<'a> = ();
+    type Answer = Health;
+    const SPEC: Spec = Spec {
+        path: "/health",
+        id: "getHealth",
+        access: Access::Open,
+        summary: "this process answers, and says whether it is of use. Restarting it would not help \
+                  where it is not, so the status is 200 either way.",
+        answers: &[json(200, "the process answers")],
+        ..Spec::NEW
+    };
+}
+
+/// Returns the readiness of the daemon.
+#[derive(Clone, Copy, Debug)]
+pub struct GetReady;
+
+impl Operation for GetReady {
+    type Input<'a> = ();
+    type Answer = Ready;
+    const SPEC: Spec = Spec {
+        path: "/ready",
+        id: "getReady",
+        access: Access::Open,
+        summary: "it can write its log and is not about to stop.",
+        answers: &[json(200, "new sessions can be taken"), json(503, "they cannot, and why")],
+        ..Spec::NEW
+    };
+}
+
+/// Reloads the configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct ReloadConfiguration;
+
+impl Operation for ReloadConfiguration {
+    type Input<'a> = ();
+    type Answer = Reloaded;
+    const SPEC: Spec = Spec {
+        verb: Verb::Post,
+        path: "/reload",
+        id: "reloadConfiguration",
+        summary: "reads the configuration anew, as SIGHUP does. What was in force stays when it is wrong.",
+        answers: &[
+            json(200, "what the daemon goes by from now on"),
+            FORBIDDEN,
+            problem(422, "the configuration is wrong, and everything stays as it was"),
+            problem(503, "others have the configuration read, or acpd is about to stop"),
+        ],
+        ..Spec::NEW
+    };
+}
+
+/// Hands over to the binary that is on disk.
+#[derive(Clone, Copy, Debug)]
+pub struct HandOver;
+
+impl Operation for HandOver {
+    type Input<'a> = ();
+    type Answer = HandingOver;
+    const SPEC: Spec = Spec {
+        verb: Verb::Post,
+        path: "/handover",
+        id: "handOver",
+        summary: "hands over to the binary that is on disk now, as SIGUSR2 does. \
+                  The daemon goes on when that would not start.",
+        answers: &[
+            json(202, "the binary has accepted configuration and log, and takes the daemon's place"),
+            FORBIDDEN,
+            problem(409, "it would not start, and the daemon goes on; `detail` says why"),
+            problem(503, "others ask the daemon for something, or acpd is about to stop"),
+        ],
+        ..Spec::NEW
+    };
+}
+
+/// Returns the last hour of the daemon.
+#[derive(Clone, Copy, Debug)]
+pub struct GetStats;
+
+impl Operation for GetStats {
+    type Input<'a> = ();
+    type Answer = Stats;
+    const SPEC: Spec = Spec {
+        path: "/stats",
+        id: "getStats",
+        summary: "the last hour of the daemon, in steps of 10 s.",
+        answers: &[json(200, "the steps, and what is there now"), FORBIDDEN],
+        ..Spec::NEW
+    };
 }

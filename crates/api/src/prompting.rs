@@ -1,5 +1,6 @@
 //! Prompts, cancels, and answers to what an agent asks.
 
+use crate::operation::{FORBIDDEN, Header, Operation, Spec, Verb, json, nothing, problem};
 use acpd_record::TurnNumber;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -100,4 +101,86 @@ enum Outcome {
         /// What was filled in.
         content: Option<serde_json::Map<String, serde_json::Value>>,
     },
+}
+
+/// Prompts a session.
+#[derive(Clone, Copy, Debug)]
+pub struct PromptSession;
+
+impl Operation for PromptSession {
+    type Input<'a> = PromptBody<'a>;
+    type Answer = PromptAccepted;
+    const SPEC: Spec = Spec {
+        verb: Verb::Post,
+        path: "/sessions/{id}/prompt",
+        id: "promptSession",
+        headers: &[Header::IdempotencyKey],
+        summary: "begins a turn, or puts the prompt in line.",
+        detail: "A 202 stands behind the commit of the turn's first event, unless the prompt waits. With an `Idempotency-Key` \
+                 it may be sent again:\nthe same prompt under the same key is answered with what became of the first one and \
+                 runs once, also after restarts of acpd. The last 256\nkeys of a session are remembered, and those of \
+                 prompts that wait.",
+        answers: &[
+            json(202, "its turn began, or it waits in line"),
+            problem(400, "the body or the key is not as described, or the agent does not take such content"),
+            FORBIDDEN,
+            problem(409, "the session has ended, or another process has it"),
+            problem(422, "the key belongs to another prompt"),
+            problem(429, "as many prompts wait as may, or the token sends too many requests"),
+        ],
+        ..Spec::OF_SESSION
+    };
+}
+
+/// Cancels a turn, or a prompt.
+#[derive(Clone, Copy, Debug)]
+pub struct CancelTurn;
+
+impl Operation for CancelTurn {
+    type Input<'a> = CancelBody;
+    type Answer = ();
+    const SPEC: Spec = Spec {
+        verb: Verb::Post,
+        path: "/sessions/{id}/cancel",
+        id: "cancelTurn",
+        summary: "ends the running turn, as `session/cancel` does, or the prompt under a key.",
+        detail: "A prompt that waits in line leaves it, one that runs is cancelled; its key says which. \
+                 What waits has no number of a turn yet.",
+        answers: &[
+            nothing(
+                202,
+                "the agent is told to end its turn, if it has one; a prompt that waited has left the line",
+            ),
+            problem(400, "the body is not as described"),
+            FORBIDDEN,
+            problem(
+                409,
+                "no prompt under the key waits or runs, the session has ended, or another process has it",
+            ),
+        ],
+        ..Spec::OF_SESSION
+    };
+}
+
+/// Answers a question of the agent.
+#[derive(Clone, Copy, Debug)]
+pub struct AnswerQuestion;
+
+impl Operation for AnswerQuestion {
+    type Input<'a> = AnswerBody<'a>;
+    type Answer = ();
+    const SPEC: Spec = Spec {
+        verb: Verb::Post,
+        path: "/sessions/{id}/answer",
+        id: "answerQuestion",
+        summary: "answers a question of the agent. The first answer counts.",
+        answers: &[
+            nothing(204, "the agent has the answer"),
+            problem(400, "the body is not as described"),
+            FORBIDDEN,
+            problem(409, "the question is not open, the session has ended, or another process has it"),
+            problem(422, "the agent has not offered that, or the question is of another kind; it stays open"),
+        ],
+        ..Spec::OF_SESSION
+    };
 }

@@ -1,5 +1,6 @@
 //! Removing old sessions.
 
+use crate::operation::{FORBIDDEN, Operation, Spec, Tag, Verb, json, problem};
 use serde::{Deserialize, Serialize};
 
 /// Which sessions are removed.
@@ -45,4 +46,29 @@ pub struct Prunable {
     pub updated_at: String,
     /// What its stored blocks take, in bytes.
     pub bytes: u64,
+}
+
+/// Removes old sessions.
+#[derive(Clone, Copy, Debug)]
+pub struct PruneSessions;
+
+impl Operation for PruneSessions {
+    type Input<'a> = PruneBody;
+    type Answer = Pruned;
+    const SPEC: Spec = Spec {
+        verb: Verb::Post,
+        path: "/prune",
+        id: "pruneSessions",
+        tag: Tag::Sessions,
+        summary: "removes ended sessions that are old, or while all together take too much.",
+        detail: "Without `olderThanMs` and `keepBytes` it goes by `keep_for` and `keep_bytes` in `[storage]` of the \
+                 configuration. Sessions that are live, or being\ntaken up, are never removed.",
+        answers: &[
+            json(200, "the sessions that were removed, or with `dryRun` would be"),
+            problem(400, "the body is not as described"),
+            FORBIDDEN,
+            problem(409, "neither the request nor the configuration says which are not to be kept"),
+        ],
+        ..Spec::NEW
+    };
 }

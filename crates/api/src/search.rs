@@ -1,5 +1,6 @@
 //! Search over what was said in sessions.
 
+use crate::operation::{FORBIDDEN, Operation, Spec, Tag, json, problem};
 use serde::{Deserialize, Serialize};
 
 /// What is searched for.
@@ -66,4 +67,26 @@ pub enum Part {
     Answer,
     /// The titles of its tool calls.
     Tool,
+}
+
+/// Searches for turns.
+#[derive(Clone, Copy, Debug)]
+pub struct Search;
+
+impl Operation for Search {
+    type Input<'a> = TextQuery;
+    type Answer = SearchPage;
+    const SPEC: Spec = Spec {
+        path: "/search",
+        id: "search",
+        tag: Tag::Sessions,
+        summary: "turns of sessions that exist for the caller, by the words of prompts, answers and \
+                  titles of tool calls.",
+        answers: &[
+            json(200, "a page of turns"),
+            FORBIDDEN,
+            problem(409, "the configuration turns search off"),
+        ],
+        ..Spec::NEW
+    };
 }

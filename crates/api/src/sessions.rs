@@ -1,5 +1,6 @@
 //! Sessions: lists of them, and one with its state.
 
+use crate::operation::{Answer, ELSEWHERE, FORBIDDEN, Operation, Spec, Tag, Verb, json, nothing};
 use acpd_record::{Json, Partition, PermissionMode, RunNumber, SessionId, ShownUsage, TerminationInfo};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -237,3 +238,89 @@ pub struct SessionInfo {
     #[cfg_attr(feature = "schema", schemars(with = "acpd_record::schema::ShownSnapshot"))]
     pub snapshot: Json,
 }
+
+/// Lists sessions.
+#[derive(Clone, Copy, Debug)]
+pub struct ListSessions;
+
+impl Operation for ListSessions {
+    type Input<'a> = SessionsQuery;
+    type Answer = SessionsPage;
+    const SPEC: Spec = Spec {
+        path: "/sessions",
+        id: "listSessions",
+        tag: Tag::Sessions,
+        summary: "those that exist for the caller.",
+        answers: &[json(200, "a page of sessions")],
+        ..Spec::NEW
+    };
+}
+
+/// Returns a session with its snapshot.
+#[derive(Clone, Copy, Debug)]
+pub struct GetSession;
+
+impl Operation for GetSession {
+    type Input<'a> = ();
+    type Answer = SessionInfo;
+    const SPEC: Spec = Spec {
+        path: "/sessions/{id}",
+        id: "getSession",
+        summary: "one, with its snapshot.",
+        answers: &[json(200, "the session")],
+        ..Spec::OF_SESSION
+    };
+}
+
+/// Deletes a session.
+#[derive(Clone, Copy, Debug)]
+pub struct DeleteSession;
+
+impl Operation for DeleteSession {
+    type Input<'a> = ();
+    type Answer = ();
+    const SPEC: Spec = Spec {
+        verb: Verb::Delete,
+        path: "/sessions/{id}",
+        id: "deleteSession",
+        summary: "closes it and removes it with its history.",
+        answers: &[nothing(204, "it is gone"), FORBIDDEN, ELSEWHERE],
+        ..Spec::OF_SESSION
+    };
+}
+
+/// Closes a session.
+#[derive(Clone, Copy, Debug)]
+pub struct CloseSession;
+
+impl Operation for CloseSession {
+    type Input<'a> = ();
+    type Answer = ();
+    const SPEC: Spec = Spec {
+        verb: Verb::Post,
+        path: "/sessions/{id}/close",
+        id: "closeSession",
+        summary: "stops it; it can be taken up again.",
+        answers: &[ENDED, FORBIDDEN, ELSEWHERE],
+        ..Spec::OF_SESSION
+    };
+}
+
+/// Terminates a session.
+#[derive(Clone, Copy, Debug)]
+pub struct TerminateSession;
+
+impl Operation for TerminateSession {
+    type Input<'a> = ();
+    type Answer = ();
+    const SPEC: Spec = Spec {
+        verb: Verb::Post,
+        path: "/sessions/{id}/terminate",
+        id: "terminateSession",
+        summary: "ends it for good.",
+        answers: &[ENDED, FORBIDDEN, ELSEWHERE],
+        ..Spec::OF_SESSION
+    };
+}
+
+const ENDED: Answer = nothing(204, "it has ended, or had before");

@@ -15,14 +15,14 @@ mod websocket;
 
 use super::forwarding::token_for_others;
 use super::handshake::Handshake;
-use super::parameters::{self, names};
+use super::parameters;
 use super::problem::Problem;
 use super::settings::Shared;
 use crate::connection::ConnectionOptions;
 use crate::fleet::{FORWARDED_BY, exists_for};
 use crate::identity::Identity;
 use crate::relay::{FleetAccess, Served};
-use acpd_api::ProblemKind;
+use acpd_api::{ProblemKind, member_names};
 use acpd_record::SessionId;
 use axum::Router;
 use axum::extract::{Query, Request, State};
@@ -99,7 +99,7 @@ pub(super) fn routes<S: Clone + Send + Sync + 'static>(acp: Arc<Acp>) -> Router<
 }
 
 async fn answer(State(acp): State<Arc<Acp>>, request: Request) -> Response {
-    if let Err(problem) = parameters::check(request.uri(), names::<AcpQuery>()) {
+    if let Err(problem) = parameters::check(request.uri(), member_names::<AcpQuery>()) {
         return problem.into_response();
     }
     let Some(identity) = request.extensions().get::<Identity>().cloned() else {

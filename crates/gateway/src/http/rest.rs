@@ -31,19 +31,18 @@ pub use render::Renderer as EventRenderer;
 pub(super) use sessions::CLIENT;
 
 use super::health;
-use super::parameters::{Parameters, names, none};
 use super::problem::Problem;
 use super::settings::Shared;
 use crate::access::{Named, Needs, Refusal, decide};
 use crate::identity::Identity;
 use crate::wanted::{self, Wanted};
-use acpd_api::{EventsQuery, ExportQuery, ProblemKind, Scope, SessionsQuery, TextQuery};
+use acpd_api::{Access, Op, ProblemKind, Scope};
 use acpd_host::{Found, HostError};
 use acpd_record::SessionId;
 use axum::Router;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequestParts, Path, Query};
-use axum::routing::{MethodFilter, MethodRouter, get};
+use axum::routing::{MethodRouter, get};
 use endpoint::Endpoint;
 use http::StatusCode;
 use http::request::Parts;
@@ -53,71 +52,62 @@ use std::sync::Arc;
 /// Both names of the resources exist in the ecosystem.
 const VERSIONS: [&str; 2] = ["/v1", "/v2"];
 
-/// A method, its path below each of [`VERSIONS`], its query parameters, and what answers.
-type Route = (MethodFilter, &'static str, fn() -> Parameters, fn(Endpoint) -> MethodRouter<Arc<Shared>>);
-
-/// What needs a token. `tests/operations.rs` has what each is for.
-const ROUTES: [Route; 28] = [
-    (MethodFilter::GET, "/sessions", names::<SessionsQuery>, |endpoint| endpoint.serve(sessions::list)),
-    (MethodFilter::POST, "/sessions", none, |endpoint| endpoint.serve(creating::create)),
-    (MethodFilter::GET, "/sessions/{id}", none, |endpoint| endpoint.serve(sessions::show)),
-    (MethodFilter::DELETE, "/sessions/{id}", none, |endpoint| endpoint.serve(sessions::delete)),
-    (MethodFilter::GET, "/sessions/{id}/events", names::<EventsQuery>, |endpoint| {
-        endpoint.serve(events::events)
-    }),
-    (MethodFilter::POST, "/sessions/{id}/answer", none, |endpoint| endpoint.serve(answering::answer)),
-    (MethodFilter::POST, "/sessions/{id}/cancel", none, |endpoint| endpoint.serve(prompting::cancel)),
-    (MethodFilter::GET, "/sessions/{id}/export", names::<ExportQuery>, |endpoint| {
-        endpoint.serve(transfer::export)
-    }),
-    (MethodFilter::POST, "/sessions/{id}/fork", none, |endpoint| endpoint.serve(creating::fork)),
-    (MethodFilter::POST, endpoint::IMPORT, none, |endpoint| endpoint.serve(transfer::import)),
-    (MethodFilter::POST, "/prune", none, |endpoint| endpoint.serve(pruning::prune)),
-    (MethodFilter::POST, "/sessions/{id}/close", none, |endpoint| endpoint.serve(sessions::close)),
-    (MethodFilter::POST, "/sessions/{id}/prompt", none, |endpoint| endpoint.serve(prompting::prompt)),
-    (MethodFilter::POST, "/sessions/{id}/resume", none, |endpoint| endpoint.serve(creating::resume)),
-    (MethodFilter::POST, "/sessions/{id}/terminate", none, |endpoint| endpoint.serve(sessions::terminate)),
-    (MethodFilter::GET, "/search", names::<TextQuery>, |endpoint| endpoint.serve(search::search)),
-    (MethodFilter::GET, "/agents", none, |endpoint| endpoint.serve(agents::list)),
-    (MethodFilter::GET, "/nodes", none, |endpoint| endpoint.serve(nodes::list)),
-    (MethodFilter::DELETE, "/nodes/{name}", none, |endpoint| endpoint.serve(nodes::remove)),
-    (MethodFilter::POST, "/nodes/{name}/drain", none, |endpoint| endpoint.serve(nodes::drain)),
-    (MethodFilter::POST, "/nodes/{name}/undrain", none, |endpoint| endpoint.serve(nodes::undrain)),
-    (MethodFilter::POST, "/codes", none, |endpoint| endpoint.serve(opening::issue)),
-    (MethodFilter::POST, "/reload", none, |endpoint| endpoint.serve(daemon::reload)),
-    (MethodFilter::POST, "/handover", none, |endpoint| endpoint.serve(daemon::hand_over)),
-    (MethodFilter::POST, "/agents/{name}/check", none, |endpoint| endpoint.serve(agents::check)),
-    (MethodFilter::GET, "/stats", none, |endpoint| endpoint.serve(stats::show)),
-    (MethodFilter::GET, "/tokens", none, |endpoint| endpoint.serve(tokens::list)),
-    (MethodFilter::GET, "/whoami", none, |endpoint| endpoint.serve(whoami::show)),
-];
-
-/// What needs none.
-const OPEN_ROUTES: [Route; 3] = [
-    (MethodFilter::GET, "/health", none, |endpoint| endpoint.serve(health::health)),
-    (MethodFilter::POST, "/open", none, |endpoint| endpoint.serve(opening::open)),
-    (MethodFilter::GET, "/ready", none, |endpoint| endpoint.serve(health::ready)),
-];
-
 /// Everything that needs a token.
 pub(super) fn routes() -> Router<Arc<Shared>> {
-    below_versions(&ROUTES).route("/openapi.json", get(document::get_document))
+    below_versions(Access::Token).route("/openapi.json", get(document::get_document))
 }
 
 /// Everything that needs none.
 pub(super) fn open_routes() -> Router<Arc<Shared>> {
-    below_versions(&OPEN_ROUTES)
+    below_versions(Access::Open)
 }
 
-fn below_versions(routes: &[Route]) -> Router<Arc<Shared>> {
+fn below_versions(access: Access) -> Router<Arc<Shared>> {
     let mut router = Router::new();
     for version in VERSIONS {
-        for (method, path, takes, serve) in routes {
-            let endpoint = Endpoint::new(*method, path, takes());
-            router = router.route(&format!("{version}{path}"), serve(endpoint));
+        for op in Op::ALL.iter().filter(|op| op.spec().access == access) {
+            router = router.route(&format!("{version}{}", op.spec().path), route(*op));
         }
     }
     router
+}
+
+/// The handler of each operation, on its route.
+fn route(op: Op) -> MethodRouter<Arc<Shared>> {
+    let endpoint = Endpoint::new(op);
+    match op {
+        Op::ListAgents => endpoint.serve(agents::list),
+        Op::CheckAgent => endpoint.serve(agents::check),
+        Op::IssueCode => endpoint.serve(opening::issue),
+        Op::HandOver => endpoint.serve(daemon::hand_over),
+        Op::GetHealth => endpoint.serve(health::health),
+        Op::ImportSession => endpoint.serve(transfer::import),
+        Op::ListNodes => endpoint.serve(nodes::list),
+        Op::RemoveNode => endpoint.serve(nodes::remove),
+        Op::DrainNode => endpoint.serve(nodes::drain),
+        Op::UndrainNode => endpoint.serve(nodes::undrain),
+        Op::OpenByCode => endpoint.serve(opening::open),
+        Op::PruneSessions => endpoint.serve(pruning::prune),
+        Op::GetReady => endpoint.serve(health::ready),
+        Op::ReloadConfiguration => endpoint.serve(daemon::reload),
+        Op::Search => endpoint.serve(search::search),
+        Op::ListSessions => endpoint.serve(sessions::list),
+        Op::CreateSession => endpoint.serve(creating::create),
+        Op::GetSession => endpoint.serve(sessions::show),
+        Op::DeleteSession => endpoint.serve(sessions::delete),
+        Op::AnswerQuestion => endpoint.serve(answering::answer),
+        Op::CancelTurn => endpoint.serve(prompting::cancel),
+        Op::CloseSession => endpoint.serve(sessions::close),
+        Op::GetSessionEvents => endpoint.serve(events::events),
+        Op::ExportSession => endpoint.serve(transfer::export),
+        Op::ForkSession => endpoint.serve(creating::fork),
+        Op::PromptSession => endpoint.serve(prompting::prompt),
+        Op::ResumeSession => endpoint.serve(creating::resume),
+        Op::TerminateSession => endpoint.serve(sessions::terminate),
+        Op::GetStats => endpoint.serve(stats::show),
+        Op::ListTokens => endpoint.serve(tokens::list),
+        Op::GetWhoami => endpoint.serve(whoami::show),
+    }
 }
 
 /// The id in a path. What cannot be one is the id of no session.
@@ -206,6 +196,3 @@ fn numbers(name: &str, text: Option<&str>, allowed: RangeInclusive<u64>) -> Resu
         ))),
     }
 }
-
-#[cfg(test)]
-mod tests;

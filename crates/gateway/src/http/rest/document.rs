@@ -20,6 +20,18 @@ pub(super) async fn get_document() -> Result<impl IntoResponse, Problem> {
 }
 
 /// Unpacked for each request: few are made, and the text would stay in memory.
-pub(super) fn document() -> io::Result<String> {
+fn document() -> io::Result<String> {
     io::read_to_string(GzDecoder::new(PACKED))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract 5: the daemon serves the document as it lies there
+    #[test]
+    fn the_document_is_that_of_the_docs() {
+        let lies_there = include_str!("../../../../../docs/openapi.json");
+        assert!(document().expect("it is packed") == lies_there, "docs/openapi.json is not what was packed");
+    }
 }

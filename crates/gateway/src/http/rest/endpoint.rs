@@ -4,9 +4,10 @@
 //! the layers below it, for each request.
 
 use super::super::body;
-use super::super::parameters::{self, Parameters};
+use super::super::parameters;
 use super::super::problem::Problem;
 use super::super::settings::Shared;
+use acpd_api::{Members, Op, Verb};
 use axum::body::HttpBody;
 use axum::extract::Request;
 use axum::handler::Handler;
@@ -17,24 +18,25 @@ use http::Method;
 use std::future::{Ready, ready};
 use std::sync::Arc;
 
-/// The path below a version at which bodies are exports.
-pub(super) const IMPORT: &str = "/import";
-
-/// A method of a path, without what answers.
+/// The method of an operation with its checks, without what answers.
 pub(super) struct Endpoint {
     method: MethodFilter,
     checks: Checks,
 }
 
 impl Endpoint {
-    /// A method of a path below a version, with the query parameters that it takes.
-    pub(super) fn new(method: MethodFilter, path: &str, takes: Parameters) -> Self {
+    pub(super) fn new(op: Op) -> Self {
+        let method = match op.spec().verb {
+            Verb::Get => MethodFilter::GET,
+            Verb::Post => MethodFilter::POST,
+            Verb::Delete => MethodFilter::DELETE,
+        };
         // An export is lines of JSON.
-        let kinds: &[&str] = match path {
-            IMPORT => &[body::JSON, "application/x-ndjson"],
+        let kinds: &[&str] = match op {
+            Op::ImportSession => &[body::JSON, "application/x-ndjson"],
             _ => &[body::JSON],
         };
-        Self { method, checks: Checks { takes, kinds } }
+        Self { method, checks: Checks { takes: op.query(), kinds } }
     }
 
     /// The route on which `handler` answers what passes the checks.
@@ -49,7 +51,7 @@ impl Endpoint {
 /// What a request has to be like.
 #[derive(Clone, Copy)]
 struct Checks {
-    takes: Parameters,
+    takes: Members,
     /// The kinds that a body may be sent as.
     kinds: &'static [&'static str],
 }
