@@ -11,6 +11,7 @@ mod callers;
 mod creating;
 mod daemon;
 mod events;
+mod hook;
 mod members;
 mod nodes;
 #[cfg(feature = "schema")]
@@ -38,6 +39,7 @@ pub use daemon::{
     ReloadConfiguration, Reloaded, Standing, Stats, StatsStep,
 };
 pub use events::{EventsPage, EventsQuery, GetSessionEvents};
+pub use hook::{HookBody, HookError, HookEvent, HookOption, HookQuestion, HookSession};
 pub use members::{Members, member_names};
 pub use nodes::{DrainNode, ListNodes, Node, Nodes, RemoveNode, RemovedNode, UndrainNode};
 #[cfg(feature = "schema")]
