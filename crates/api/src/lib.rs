@@ -1,9 +1,8 @@
 //! The words and the operations of REST: what a client sends, what it is answered, how errors are told, and where.
 //!
-//! A module for each resource, its types above its operations. The server fills these types in, and a client reads them; what REST
-//! does not send is in none. [`Op`] has the operations: routes and the description are made of it.
+//! A module for each resource, its types above its operations. The server fills these types in; what REST does not send is in none. [`Op`] has the operations: routes and the description are made of it.
 //!
-//! Invariant: what is described is what is served; no type of a body, a query or an answer is declared twice. Boundary: types,
+//! Invariant: what is described is what is routed; the server declares no other type of a body, a query or an answer. Boundary: types,
 //! their JSON, and rows; no HTTP library, no runtime, no clock; decides nothing.
 
 mod agents;

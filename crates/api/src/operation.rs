@@ -25,7 +25,7 @@ pub struct Spec {
     pub id: &'static str,
     /// Its group in the description.
     pub tag: Tag,
-    /// Who may call it.
+    /// The callers that it is served to.
     pub access: Access,
     /// The kind of thing that its path names.
     pub target: Option<Target>,
@@ -62,7 +62,7 @@ impl Spec {
 /// A method of HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// It changes nothing.
+    /// It reads.
     Get,
     /// It has a body of JSON, or none.
     Post,
@@ -92,7 +92,7 @@ pub enum Tag {
     Sessions,
 }
 
-/// Who may call an operation.
+/// The callers that an operation is served to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Callers with a token, where there are tokens.
@@ -161,4 +161,5 @@ pub(crate) const fn problem(status: u16, words: &'static str) -> Answer {
 
 pub(crate) const FORBIDDEN: Answer =
     problem(403, "the scope of the token does not include this, or a limit of the token does not");
+pub(crate) const BAD_BODY: Answer = problem(400, "the body is not as described");
 pub(crate) const ELSEWHERE: Answer = problem(409, "another process has it");

@@ -1,6 +1,6 @@
 //! Prompts, cancels, and answers to what an agent asks.
 
-use crate::operation::{FORBIDDEN, Header, Operation, Spec, Verb, json, nothing, problem};
+use crate::operation::{BAD_BODY, FORBIDDEN, Header, Operation, Spec, Verb, json, nothing, problem};
 use acpd_record::TurnNumber;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -151,7 +151,7 @@ impl Operation for CancelTurn {
                 202,
                 "the agent is told to end its turn, if it has one; a prompt that waited has left the line",
             ),
-            problem(400, "the body is not as described"),
+            BAD_BODY,
             FORBIDDEN,
             problem(
                 409,
@@ -176,7 +176,7 @@ impl Operation for AnswerQuestion {
         summary: "answers a question of the agent. The first answer counts.",
         answers: &[
             nothing(204, "the agent has the answer"),
-            problem(400, "the body is not as described"),
+            BAD_BODY,
             FORBIDDEN,
             problem(409, "the question is not open, the session has ended, or another process has it"),
             problem(422, "the agent has not offered that, or the question is of another kind; it stays open"),

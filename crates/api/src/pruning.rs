@@ -1,6 +1,6 @@
 //! Removing old sessions.
 
-use crate::operation::{FORBIDDEN, Operation, Spec, Tag, Verb, json, problem};
+use crate::operation::{BAD_BODY, FORBIDDEN, Operation, Spec, Tag, Verb, json, problem};
 use serde::{Deserialize, Serialize};
 
 /// Which sessions are removed.
@@ -65,7 +65,7 @@ impl Operation for PruneSessions {
                  configuration. Sessions that are live, or being\ntaken up, are never removed.",
         answers: &[
             json(200, "the sessions that were removed, or with `dryRun` would be"),
-            problem(400, "the body is not as described"),
+            BAD_BODY,
             FORBIDDEN,
             problem(409, "neither the request nor the configuration says which are not to be kept"),
         ],

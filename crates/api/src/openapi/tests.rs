@@ -1,8 +1,10 @@
 //! The files in `docs`, and what generators need of them.
 
 use super::{document, event_schema};
+use crate::operations::Op;
 use crate::problem::ProblemKind;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// Set by `cargo xtask openapi`: the files are to be written, not compared.
 const RENEW: &str = "ACPD_RENEW_OPENAPI";
@@ -50,6 +52,19 @@ fn every_response_has_a_description() {
         }
     }
     assert!(seen > 30, "{seen}");
+}
+
+// issue 30: the parameters that are described are those that a query is checked against
+#[test]
+fn the_described_parameters_are_those_that_are_read() {
+    let document = document();
+    for op in Op::ALL {
+        let (path, verb) = (format!("/v1{}", op.spec().path), op.spec().verb.as_str().to_lowercase());
+        let described = document["paths"][&path][&verb]["parameters"].as_array().into_iter().flatten();
+        let in_query = described.filter(|parameter| parameter["in"] == "query");
+        let names: BTreeSet<&str> = in_query.filter_map(|parameter| parameter["name"].as_str()).collect();
+        assert_eq!(names, op.query().iter().copied().collect(), "{op:?}");
+    }
 }
 
 // contract 1.3: a list that is closed is described as one
