@@ -133,3 +133,18 @@ fn a_live_session_starts_no_second_process() {
     assert_eq!(started(), 2);
     daemon.stop();
 }
+
+// contract 7.1: who attaches sees the history before what it is asked
+#[test]
+fn a_question_stands_behind_the_history() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let id = busy(&scratch);
+    let mut attached = PseudoTerminal::new().start(&scratch, &["attach", &id]);
+    attached.wait_for("Allow once");
+    attached.press("\u{4}");
+    let (shown, _) = attached.end();
+    let at = |text: &str| shown.find(text).unwrap_or_else(|| panic!("{text}: {shown}"));
+    assert!(at("command line: ask edit") < at("Allow once"), "{shown}");
+    daemon.stop();
+}

@@ -108,6 +108,7 @@ impl Conversation {
         let after = chatting.much.after(until);
         chatting.begins = until;
         let feed = Feed::open(&self.home, &session, after).await;
+        self.late.shown(after);
         let past = (until > after && feed.is_some()).then(|| {
             let colour = self.show.view().is_some_and(|view| view.is_coloured());
             Past::new(until, after, chatting.much, colour, Path::new(&known.cwd))

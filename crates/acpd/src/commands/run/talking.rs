@@ -153,8 +153,6 @@ impl Conversation {
             }
         };
         self.before = after;
-        // It counts as shown: a prompt that is taken back waits for no event.
-        self.late.shown(after);
         self.tell_session(&cwd).await?;
         if self.set(Offer::of(&answer), signals).await? {
             return Ok(true);
@@ -346,6 +344,8 @@ impl Conversation {
         // Of a turn that goes on alone nothing is told, and a chat follows them itself.
         if self.words.detached.is_none() && self.words.chat.is_none() {
             self.feed = Feed::open(&self.home, session, self.before).await;
+            // What was before counts as shown: a prompt that is taken back waits for no event.
+            self.late.shown(self.before);
         }
         Ok(())
     }
