@@ -89,7 +89,7 @@ impl Front {
             let Loss { why, retry } = match self.over(link).await {
                 End::Left => {
                     self.answer_open(
-                        "no answer came before the input ended; the daemon goes on with what it was asked",
+                        "no answer came before this client left; the daemon may go on with what it was asked",
                     );
                     return None;
                 }
@@ -113,7 +113,7 @@ impl Front {
                 Ok(Some(found)) => link = found,
                 Ok(None) => {
                     let lost = self.away.as_ref().map_or_else(String::new, |away| away.why.clone());
-                    self.answer_open(&format!("{lost}; the input ended before it was there again"));
+                    self.answer_open(&format!("{lost}; this client left before it was there again"));
                     return None;
                 }
                 Err(why) => {
@@ -152,8 +152,8 @@ impl Front {
         self.to_daemon.get_mut().extend(out.to_daemon);
         self.to_client.get_mut().extend(out.to_client);
         let Self { core, changed, to_daemon, to_client, carried, waiting, is_ended, away } = self;
-        let Carried { lines, pieces, news, patience, .. } = carried;
-        let shared = Shared { core, changed, to_daemon, to_client, pieces };
+        let Carried { lines, gone, pieces, news, patience, .. } = carried;
+        let shared = Shared { core, changed, to_daemon, to_client, gone, pieces };
         if out.is_back {
             back(away, news);
         }
@@ -244,6 +244,7 @@ struct Shared<'a> {
     changed: &'a Notify,
     to_daemon: &'a Mutex<VecDeque<Bytes>>,
     to_client: &'a Mutex<VecDeque<Bytes>>,
+    gone: &'a CancellationToken,
     pieces: &'a mpsc::Sender<Bytes>,
 }
 
@@ -323,9 +324,10 @@ impl Shared<'_> {
         for line in out.to_daemon {
             sink.feed(frame(line)).await?;
         }
-        for line in out.to_client {
-            // The receiver notices a reader that has gone.
-            let _unread = self.pieces.send(ended(line)).await;
+        if !out.to_client.is_empty() {
+            self.to_client.lock().extend(out.to_client);
+            // A client that does not read its errors is not read, and leaves all the same. The receiver notices one that has gone.
+            let _unread = self.gone.run_until_cancelled(deliver(self.to_client, self.pieces)).await;
         }
         Ok(())
     }
