@@ -172,7 +172,9 @@ impl Connection {
                 }
                 Event::Done(done) => self.done(*done).await,
                 Event::Arrival(None) | Event::Gone => {
-                    self.take_late(&mut arrivals).await;
+                    if self.options.ends_host {
+                        self.take_late(&mut arrivals).await;
+                    }
                     let is_revoked = self.options.identity.revoked().is_cancelled();
                     let host_closes = self.host.is_closing();
                     self.step(Input::Gone { is_revoked, host_closes }).await;

@@ -22,6 +22,9 @@ const ARRIVALS: usize = 64;
 const WRITE: usize = 256 * 1024;
 /// Time that the client has at the end for each [`PART`]; one that does not take it gets no more.
 const FLUSH: Duration = Duration::from_secs(1);
+/// Longest time that [`StdioLines::finish`] takes. Within it come the last events, [`LAST_EVENTS`], and the answers behind them:
+/// a client that reads some MiB in each second has them all.
+const LONGEST_FLUSH: Duration = Duration::from_secs(30);
 /// Most bytes that are written at once: what a pipe takes by default.
 const PART: usize = 64 * 1024;
 
@@ -61,15 +64,15 @@ impl StdioLines {
         Ok((arrivals, Self { gone, writer, finishing, given_up }))
     }
 
-    /// Reads no more, and waits until the last piece was written: as long as the client takes 64 KiB in each second, and not at
-    /// all once `hurry` has ended. What there is to write is bounded: viewers write for [`LAST_EVENTS`] at most, and answers
-    /// come behind them.
+    /// Reads no more, and waits until the last piece was written: as long as the client takes 64 KiB in each second, for 30 s at
+    /// most, and not at all once `hurry` has ended.
     pub async fn finish(self, hurry: impl Future) {
         self.gone.cancel();
         self.finishing.cancel();
         // The senders hold the queue until the last piece was put into it; then the writer runs dry and ends.
         tokio::select! {
             _ended = self.writer => return,
+            () = tokio::time::sleep(LONGEST_FLUSH) => tracing::warn!("the client is slow to read its last messages: {LONGEST_FLUSH:?} are over"),
             _hurried = hurry => {}
         }
         // Those who wait for room in the queue end with the writer, or acpd would not.

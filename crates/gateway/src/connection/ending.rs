@@ -11,7 +11,7 @@ use tracing::Span;
 
 /// How long requests of a client that is gone may still wait for their own answers.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
-/// How long viewers may then write what is left, where a transport waits for 5 s.
+/// How long viewers may then write what is left to a client on a pipe.
 pub const LAST_EVENTS: Duration = Duration::from_secs(4);
 
 impl Connection {
@@ -55,12 +55,14 @@ impl Connection {
                 }
             };
             let _in_time = tokio::time::timeout(LAST_ANSWERS, answered).await;
-            while !self.tasks.is_empty() {
+            while self.tasks.has_requests() {
                 // Also what comes of the last ones: a client that does not read must not hold up the end.
-                self.tasks.abort_all();
+                self.tasks.abort_requests();
                 let done = self.tasks.next().await;
                 self.done_last(done).await;
             }
+            // What waits for room and answers no open request, as of a line that is no message, is still sent.
+            self.tasks.leave();
             Input::Drained
         })
     }
@@ -76,9 +78,6 @@ impl Connection {
     /// Beside the end, which a client that does not read must not hold up.
     pub(super) fn send_last(&self, error: WireError) {
         let (outbox, owed) = (self.outbox.clone(), self.requests.owed.clone());
-        if owed.all().is_empty() {
-            return;
-        }
         let (viewers, gone) = (self.watching.active.clone(), self.watching.gone.clone());
         let last_events = self.watching.last_events;
         viewers.close();

@@ -7,7 +7,7 @@ use crate::viewer::Attachment;
 use acpd_host::AgentHandle;
 use acpd_wire::OwnedId;
 use std::collections::HashMap;
-use tokio::task::{Id, JoinSet};
+use tokio::task::{AbortHandle, Id, JoinSet};
 use tracing::Instrument;
 
 /// What a task has done for a request, or (without one) for something that was none.
@@ -38,7 +38,7 @@ impl Done {
 #[derive(Default)]
 pub(super) struct Tasks {
     running: JoinSet<Done>,
-    requests: HashMap<Id, OwnedId>,
+    requests: HashMap<Id, (OwnedId, AbortHandle)>,
 }
 
 impl Tasks {
@@ -50,7 +50,7 @@ impl Tasks {
     ) {
         let task = self.running.spawn(work.in_current_span());
         if let Some(request) = request {
-            self.requests.insert(task.id(), request.clone());
+            self.requests.insert(task.id(), (request.clone(), task));
         }
     }
 
@@ -62,8 +62,19 @@ impl Tasks {
         self.running.len()
     }
 
-    pub(super) fn abort_all(&mut self) {
-        self.running.abort_all();
+    pub(super) fn has_requests(&self) -> bool {
+        !self.requests.is_empty()
+    }
+
+    pub(super) fn abort_requests(&self) {
+        for (_, task) in self.requests.values() {
+            task.abort();
+        }
+    }
+
+    /// Leaves what runs to itself.
+    pub(super) fn leave(&mut self) {
+        self.running.detach_all();
     }
 
     /// What the next one has done. None when there is none, when it was aborted, or when it was lost and for no request.
@@ -82,7 +93,7 @@ impl Tasks {
                     return None;
                 }
                 tracing::error!(%error, "the task of a request ended badly");
-                request.map(|request| Box::new(Done::new(Some(request), Outcome::Lost)))
+                request.map(|(request, _)| Box::new(Done::new(Some(request), Outcome::Lost)))
             }
         }
     }
@@ -110,7 +121,9 @@ mod tests {
         assert!(tasks.next().await.is_none());
         assert!(tasks.is_empty() && tasks.requests.is_empty());
         tasks.spawn(Some(&id("8")), std::future::pending());
-        tasks.abort_all();
+        tasks.spawn(None, std::future::pending());
+        tasks.abort_requests();
         assert!(tasks.next().await.is_none(), "its request is answered with all that are open");
+        assert!(!tasks.has_requests() && tasks.len() == 1);
     }
 }

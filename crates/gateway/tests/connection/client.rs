@@ -138,7 +138,11 @@ pub(crate) struct Lines(mpsc::Sender<Arrival>);
 
 impl Lines {
     pub(crate) async fn send(&self, message: &Value) {
-        let line = Bytes::from(message.to_string());
+        self.send_text(&message.to_string()).await;
+    }
+
+    pub(crate) async fn send_text(&self, line: &str) {
+        let line = Bytes::from(line.to_owned());
         self.0.send(Arrival::Line(line)).await.expect("the connection reads");
     }
 }

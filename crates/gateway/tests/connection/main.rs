@@ -159,7 +159,11 @@ async fn no_event_comes_behind_the_answers_of_the_end() {
         watching.until_update("session_info_update").await;
         // Its answer is given to the viewer, which has it until the history was shown.
         let load = client.send("session/load", hosted.of(&session)).await;
+        // Its answer waits for room, and is that of no request.
+        client.lines().send_text("{").await;
         let messages = client.read_late().await;
+        let malformed = messages.iter().filter(|message| message["error"]["code"] == -32700).count();
+        assert_eq!(malformed, 1, "of {} messages", messages.len());
         let is_update = |message: &&serde_json::Value| message["method"] == "session/update";
         for request in [prompt, load] {
             let is_answer =
@@ -172,4 +176,23 @@ async fn no_event_comes_behind_the_answers_of_the_end() {
         assert_eq!(shown > 4000, all, "{shown} updates");
         hosted.close([watching]).await;
     }
+}
+
+// SC-5: also a client that is owed no answer is written to for the transport's time and no longer
+#[tokio::test]
+async fn viewers_end_with_the_transports_time() {
+    let hosted = Hosted::open().await;
+    let mut prompting = hosted.initialized().await;
+    let session = prompting.session(&hosted).await;
+    let mut client = hosted.connect_only(Duration::ZERO);
+    client.call("initialize", json!({"protocolVersion": 1})).await;
+    client.call("session/load", hosted.of(&session)).await;
+    prompting
+        .send("session/prompt", client::prompt(&session, "stream 4000 4000\ntitle streamed\nhang"))
+        .await;
+    prompting.until_update("session_info_update").await;
+    let messages = client.read_late().await;
+    let shown = messages.iter().filter(|message| message["method"] == "session/update").count();
+    assert!(shown < 4000, "{shown} updates");
+    hosted.close([prompting]).await;
 }
