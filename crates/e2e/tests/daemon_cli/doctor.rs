@@ -68,7 +68,7 @@ fn each_finding_has_a_remedy() {
         ("agents", "mend command in [agents.gone]"),
         ("agents", "acpd agents check silent"),
         ("state", "chmod 700"),
-        ("log", "restore a backup"),
+        ("log", "restore it from a backup"),
         ("unit", "install acpd there"),
     ] {
         assert!(found.iter().any(|found| found.0 == about && found.1.contains(remedy)), "{remedy}: {out}");
