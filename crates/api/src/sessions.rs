@@ -1,7 +1,7 @@
 //! Sessions: lists of them, and one with its state.
 
 use crate::operation::{Answer, ELSEWHERE, FORBIDDEN, Operation, Spec, Tag, Verb, json, nothing};
-use acpd_record::{Json, Partition, PermissionMode, RunNumber, SessionId, ShownUsage, TerminationInfo};
+use acpd_record::{Json, Partition, PermissionMode, RunNumber, SessionId, ShownUsage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -80,7 +80,7 @@ pub struct Session {
     pub by_agent: AgentSummary,
     /// How its last run ended; in a list without `stderr`.
     #[serde(rename = "terminationInfo", skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<TerminationInfo>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<acpd_record::TerminationInfo>"))]
     pub termination: Option<Json>,
     /// What else acpd knows: the `client` and the token (`createdBy`) that created it, `permissionMode`, `runs`,
     /// `forkedFrom`, `setAsideFrom`, and of a live one `agentPid`.
