@@ -78,12 +78,12 @@ fn what<'a>(event: &'a Event<'_>, content: bool, words: Option<Words>) -> Option
         Event::PermissionRequested(question) if !question.unasked => HookEvent::Question {
             question: question.request,
             topic: "permission",
-            asked: asked(question, content),
+            asked: describe_question(question, content),
         },
         Event::ElicitationRequested(question) if !question.unasked => HookEvent::Question {
             question: question.request,
             topic: "elicitation",
-            asked: asked(question, content),
+            asked: describe_question(question, content),
         },
         Event::TurnEnded(ended) => turn_ended(ended, content, words),
         Event::Ended(info) => run_ended(info),
@@ -96,7 +96,7 @@ fn what<'a>(event: &'a Event<'_>, content: bool, words: Option<Words>) -> Option
     })
 }
 
-fn asked<'a>(question: &'a Question<'_>, content: bool) -> HookQuestion<'a> {
+fn describe_question<'a>(question: &'a Question<'_>, content: bool) -> HookQuestion<'a> {
     let Ok(Request { params }) = serde_json::from_str::<Request<'_>>(question.message.get()) else {
         return HookQuestion::default();
     };
